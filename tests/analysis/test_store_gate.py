@@ -185,6 +185,23 @@ def test_a_memory_whose_information_is_gone_is_not_followed(cheat: str) -> None:
     assert found["n1"].method == "same text"
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "method"),
+    [
+        ("We agreed on 4 May to move the index to Postgres soon.", "4 April", "missing"),
+        ("You may ask 4 people to move the index to Postgres soon.", "can ask", "reworded"),
+        ("Only one of us has to move the index to Postgres soon.", "Only Kim", "reworded"),
+    ],
+)
+def test_may_is_a_month_or_a_verb_and_one_is_seldom_a_number(
+    before: str, now: str, method: str
+) -> None:
+    old = {"4 April": "4 May", "can ask": "may ask", "Only Kim": "Only one"}[now]
+    bridge = bridge_of({"1": before, **NOISE}, {"1": before.replace(old, now), **NOISE})
+
+    assert bridge.follow(["1"])["1"].method == method
+
+
 def test_an_id_that_now_belongs_to_another_memory_is_not_trusted() -> None:
     bridge = bridge_of({"1": LEASE, **NOISE}, {"1": NOISE["n1"], "n1": LEASE})
 
@@ -298,6 +315,19 @@ def test_merged_memories_of_a_question_take_the_places_that_they_had(gate: Gate)
     assert found.primary is not None
     assert found.primary.n == 48
     assert found.primary.base == pytest.approx(0.6840, abs=1e-4), "the baseline's own figure"
+
+
+def test_a_store_in_one_memory_does_not_answer_every_question(gate: Gate) -> None:
+    """The cheat: everything is there, and the only hit is always right."""
+    everything = "\n\n".join(line["content"] for line in example())
+
+    found = gate([{"id": 1, "content": everything}])
+
+    assert found.missing == [], "nothing is lost"
+    assert not found.passed
+    assert "recall@10" in found.worse
+    assert found.primary is not None
+    assert found.primary.cand == 0
 
 
 def test_the_new_run_can_be_the_next_baseline(gate: Gate, baseline: Path, tmp_path: Path) -> None:

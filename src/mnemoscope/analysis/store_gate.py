@@ -35,6 +35,9 @@ MissingGold = Literal["fail", "leave-out"]
 Places = Mapping[str, Sequence[str]]
 """Each memory of the baseline to the ids at which it counts as found."""
 _ROUNDING = 1e-9
+_MOST_MERGED = 10
+"""A new memory with more gold memories takes a place for each, the asked ones last: else a
+store in one memory would answer every question with its first hit."""
 
 
 class ChangedQuestion(msgspec.Struct, frozen=True):
@@ -224,6 +227,7 @@ def _paired(
     """Both sides of each question, asked for the memories that were followed."""
     after = {trial.question: trial for trial in cand.trials()}
     before = {id: bridge.twins(id) for id in here}
+    contents = Counter(id for ids in here.values() for id in ids)
     found, failed = [], 0
     for question, trial in base.trials.items():
         gold = [id for id in trial.evidence if id in here]
@@ -233,7 +237,7 @@ def _paired(
             raise NotComparable(f"{cand.path} did not ask question {question}")
         failed += other.status in FAILED
         asked = _asked_for(gold, trial)
-        found.append((in_old_ids(trial, before, asked), in_old_ids(other, here, asked)))
+        found.append((in_old_ids(trial, before, asked), in_old_ids(other, here, asked, contents)))
     return PairedTrials(found, 0, 0, failed)
 
 
@@ -246,10 +250,13 @@ def _asked_for(gold: Sequence[str], trial: Trial) -> Trial:
     )  # fmt: skip
 
 
-def in_old_ids(trial: Trial, places: Places, asked: Trial) -> Trial:
+def in_old_ids(
+    trial: Trial, places: Places, asked: Trial, contents: Mapping[str, int] = {}
+) -> Trial:
     """The trial with the baseline's ids of the memories that it asks for.
 
-    A failed question has an empty ranking: a timeout must not make a gate pass.
+    `contents` is how many gold memories each id of the store contains. A failed question has an
+    empty ranking: a timeout must not make a gate pass.
     """
     wanted: dict[str, list[str]] = {}
     for old in asked.evidence:
@@ -262,6 +269,8 @@ def in_old_ids(trial: Trial, places: Places, asked: Trial) -> Trial:
         for id in dict.fromkeys(trial.sources.get(hit) or trial.carried.get(hit) or (hit,)):
             new = [old for old in wanted.get(id, ()) if old not in seen] if id in has else []
             seen.update(new)
+            if (size := contents.get(id, 0)) > _MOST_MERGED:
+                ranking += [f"hit {hit}: {id}, {place}" for place in range(size - len(new))]
             # An id of the store may be that of another memory of the baseline.
             ranking += new or [f"hit {hit}: {id}"]
     return msgspec.structs.replace(asked, ranking=tuple(ranking), cut=trial.cut)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -78,7 +79,9 @@ def gate_store(
         dataset = ChangedStore(
             dataset_info(name), now, questions, asked.scenario, manifest.fingerprint
         )
-        folder = optional_path(out) or Path("runs") / "gate" / _version(now.file, declared)
+        folder = optional_path(out) or Path("runs") / "gate" / _version(
+            *(now.file, declared, spec, manifest.fingerprint)
+        )
         config = RunConfig(
             out=folder,
             depth=int(manifest.identity["depth"]),
@@ -107,13 +110,15 @@ def _system(base: RunDirectory, given: SystemLike | None) -> SystemLike:
     spec = str(base.manifest().identity["system"]["spec"])
     if spec.startswith("rankings from "):
         raise UsageError(f"{base.path} was scored from a file: name the system with --system")
-    known = Spec.parse(spec)
-    return spec if base.label == known.slug else f"{base.label}={spec}"
+    label = base.label.partition("@")[0]  # of a repeat
+    if label == Spec.parse(spec).slug or not re.fullmatch(r"[A-Za-z0-9][\w.-]*", label):
+        return spec
+    return f"{label}={spec}"
 
 
-def _version(file: Path, declared: object) -> str:
+def _version(file: Path, *others: object) -> str:
     """A folder name for this version of the store, so that each has a run of its own."""
-    return fingerprint({"store": sha256_file(file), "declared": repr(declared)})[:12]
+    return fingerprint({"store": sha256_file(file), "others": list(map(str, others))})[:12]
 
 
 def _questions(

@@ -55,14 +55,13 @@ _BEGINNING_NAMES = re.compile(
 """Words that begin a sentence as names do: `Ann, who`, `Ann's`, `Ann and Bob`, `Ann likes`."""
 _LOWER = re.compile(r"\b[a-zß-ÿ]+\b")
 _ONE = re.compile(r"(?<![\d.])1(?![\d.])")
+_MAY = re.compile(r"\d May\b|\bMay \d|\b(?:by|during|from|in|of|since|to|until) May\b|-05-")
 _AFFIRMED, _NEGATED = 1, 2
 
 
 class MemorySketch(Struct, frozen=True, omit_defaults=True):
     """What is kept of a memory."""
 
-    content: str
-    """The hash of its stripped text."""
     words: int
     stems: dict[str, float] = {}
     """The hash of each stem, and its rarity in the store."""
@@ -103,7 +102,9 @@ class SketchKey:
 
     def of_word(self, word: str) -> str:
         if (known := self._words.get(word)) is None:
-            known = blake2b(word.encode(), key=self._key, digest_size=6).hexdigest()
+            known = blake2b(
+                word.encode("utf-8", "surrogatepass"), key=self._key, digest_size=6
+            ).hexdigest()
             self._words[word] = known
         return known
 
@@ -150,6 +151,8 @@ def _sketch(
     required = {stem for stem in told.stems if is_number(stem) or stem in _month_stems()}
     if not _ONE.search(text):  # "one" is seldom a number
         required.discard("1")
+    if not _MAY.search(text):  # a verb
+        required.discard("may")
     plain = {word.casefold() for word in _CAPITALISED.findall(text)}
     required.update(stem_words(sorted((plain & names) - _WEEKDAYS - _MONTHS - STOP_WORDS)))
     weekdays = set(stem_words(_WEEKDAYS)) & told.stems
@@ -157,7 +160,6 @@ def _sketch(
     stems = {key.of_word(stem): rarity(stem) for stem in told.stems}
     polarity = {key.of_word(stem): _signs(signs) for stem, signs in told.polarity.items()}
     return MemorySketch(
-        key.of_text(text),
         len(text.split()),
         dict(sorted(stems.items())),
         dict(sorted(polarity.items())),
@@ -247,7 +249,7 @@ def _names_in(text: str) -> set[str]:
 
 @lru_cache(maxsize=1)
 def _month_stems() -> frozenset[str]:
-    return frozenset(stem_words(sorted(_MONTHS - {"may", "march"}))) | {"march"}
+    return frozenset(stem_words(sorted(_MONTHS)))
 
 
 _NOTHING = CarriedShare(0.0, "nothing in the store resembles it")
