@@ -403,6 +403,10 @@ def test_wrong_maps_and_stores_are_usage_errors(
         with pytest.raises(DataError, match=problem):
             ms.gate_store(store, baseline=baseline, id_map=wrong)
 
+    for drop in ({"recall@99": 0.1}, {"recall@10": -0.1}):
+        with pytest.raises(UsageError, match=r"has no metric 'recall@99'|must be zero or more"):
+            ms.gate_store(store, baseline=baseline, max_drop=drop, out=tmp_path / "never")
+    assert not (tmp_path / "never").exists(), "nothing was asked"
     assert invoke(["gate", str(tmp_path / "no"), "--baseline", str(baseline)]) == 2
     assert invoke(["gate", str(baseline), "--baseline", str(baseline), "--system", "bm25"]) == 2
     assert "--system is for a store" in capsys.readouterr().err

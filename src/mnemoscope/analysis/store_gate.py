@@ -277,8 +277,6 @@ def in_old_ids(
 
 
 def _limit(values: PairedValues, metric: str, allowed: float) -> GateRow:
-    if not allowed >= 0:
-        raise UsageError(f"{metric}={allowed}: the allowed drop must be zero or more")
     column = values.metrics.index(metric)
     old, new = (float(side[:, column].mean()) for side in (values.base, values.cand))
     return GateRow(metric, old, new, old - new, allowed, old - new <= allowed + _ROUNDING)

@@ -56,12 +56,19 @@ def gate_store(
     from mnemoscope.analysis.store_gate import baseline_questions, compare_stores
     from mnemoscope.datasets import dataset_info
     from mnemoscope.datasets.changed_store import ChangedStore, read_store
+    from mnemoscope.runner.scheduler import Limits
 
     place, base = existing(str(store)), RunDirectory(existing(baseline))
     with readable():
         asked = baseline_questions(base)
         kept = kept_memories(base, optional_path(baseline_data))
         depth = recorded_depth(base)
+    for metric, allowed in max_drop.items():  # before the system is asked
+        if metric not in depth.names:
+            known = ", ".join(depth.names)
+            raise UsageError(f"{base.path} has no metric {metric!r}; it has {known}")
+        if not allowed >= 0:
+            raise UsageError(f"{metric}={allowed}: the allowed drop must be zero or more")
     name = benchmark_of(base)
     now = read_store(place, name)
     declared = DeclaredSuccessors(
@@ -82,10 +89,14 @@ def gate_store(
         folder = optional_path(out) or Path("runs") / "gate" / _version(
             *(now.file, declared, spec, manifest.fingerprint)
         )
+        limits = msgspec.convert(manifest.identity.get("limits", {}), Limits)
         config = RunConfig(
             out=folder,
             depth=int(manifest.identity["depth"]),
             seed=int(manifest.identity["seed"]),
+            timeout=limits.recall,
+            remember_timeout=limits.remember,
+            restarts=limits.restarts,
             baselines=False,
             workers=workers,
         )

@@ -98,6 +98,8 @@ def gate(
     from mnemoscope._store.run_directory import is_run
     from mnemoscope.datasets.changed_store import is_store
 
+    if badge is not None and badge.suffix not in (".svg", ".json"):
+        raise UsageError(f"--badge {badge}: write a file that ends in .svg or .json")
     if is_run(target) or not is_store(target):
         given = {"--system": system, "--id-map": id_map, "--comment": comment, "--out": out}
         if used := [name for name, value in given.items() if value is not None]:
@@ -209,8 +211,6 @@ def _write_badge(file: Path | None, passed: bool, figure: str) -> None:
         return
     from mnemoscope.reports.gate_badge import badge_json, badge_svg
 
-    if file.suffix not in (".svg", ".json"):
-        raise UsageError(f"--badge {file}: write a file that ends in .svg or .json")
     write = badge_svg if file.suffix == ".svg" else badge_json
     _write(file, write(passed, f"{'passed' if passed else 'failed'}{figure}"))
 

@@ -76,7 +76,9 @@ def read_store(path: Path, dataset: str) -> StoreMemories:
 
 
 def _ids(given: Ids) -> list[str]:
-    return [] if given is None else list(map(str, given if isinstance(given, list) else [given]))
+    """The ids as texts; an empty text is none, as some stores write it."""
+    several = given if isinstance(given, list) else [given]
+    return [str(one) for one in several if one not in (None, "")]
 
 
 class ChangedStore:
