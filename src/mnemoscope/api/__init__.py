@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from mnemoscope.api.imports import import_memories
     from mnemoscope.api.judge_variants import judging_rules
     from mnemoscope.api.outside_answers import score_answers
+    from mnemoscope.api.store_gates import gate_store
 
 _ON_DEMAND = {
     "DatasetResults": "dataset_runs",
     "import_memories": "imports",
+    "gate_store": "store_gates",
     "judging_rules": "judge_variants",
     "run_datasets": "dataset_runs",
     "score_answers": "outside_answers",
@@ -57,6 +59,7 @@ __all__ = [
     "execute",
     "export",
     "gate",
+    "gate_store",
     "import_memories",
     "judge",
     "judging_rules",

@@ -53,7 +53,7 @@ COMMANDS = {
     ),
     "gate": (
         "gate:gate",
-        "Fail if a metric of a run dropped below a baseline by more than is allowed.",
+        "Fail if a run, or a store that changed, is worse than a baseline.",
     ),
     "verify": (
         "verify:verify",

@@ -63,6 +63,20 @@ class FlaggedLine(ImportedLine):
     is_sensitive: bool | int | None = None
 
 
+def memory_of(row: ImportedLine) -> Memory:
+    """The memory of one line."""
+    values = {name: getattr(row, name) for name in DESCRIPTIONS}
+    metadata = {name: "" if value is None else value for name, value in values.items()}
+    return Memory(
+        str(row.id),
+        row.content,
+        at=_in_utc(row.at),
+        session=row.session,
+        speaker=row.speaker,
+        metadata=row.metadata | metadata,
+    )
+
+
 class StrataQuery(Struct):
     query_id: QueryId
     text: str
@@ -88,6 +102,7 @@ class Strata(FileDataset):
         source="your own files, in the format of the claude-memory benchmark",
         granularities=("memory",),
         cluster="question",
+        is_store=True,
     )
     expected_scenarios: int | None = 1
 
@@ -143,19 +158,7 @@ class Strata(FileDataset):
                 sensitive,
                 self.corpus,
             )
-        memories: dict[str, Memory] = {}
-        for id, (_, row) in rows.items():
-            values = {name: getattr(row, name) for name in DESCRIPTIONS}
-            metadata = {name: "" if value is None else value for name, value in values.items()}
-            memories[id] = Memory(
-                id,
-                row.content,
-                at=_in_utc(row.at),
-                session=row.session,
-                speaker=row.speaker,
-                metadata=row.metadata | metadata,
-            )
-        return memories
+        return {id: memory_of(row) for id, (_, row) in rows.items()}
 
     def _queries(self) -> dict[str, tuple[int, StrataQuery]]:
         queries = records_by_id(self.queries, StrataQuery, lambda row: row.query_id, self.findings)
