@@ -80,6 +80,7 @@ def run(
     skip_preflight: bool = False,
     accept_leaks: bool = False,
     isolation: Literal[0, 1, 2, 3] | None = None,
+    read_only: bool = False,
     fresh: bool = False,
     resume: Where | None = None,
     json_out: Where | None = None,

@@ -151,23 +151,27 @@ class Child:
         scratch: str = "",
         *,
         name: str = "",
+        folder: str | None = None,
+        writes: Sequence[str] | None = None,
     ) -> None:
         """`scratch` is a folder for this child; it is removed when the child ends.
 
-        Messages call the child by its `name`, or by its command.
+        Messages call the child by its `name`, or by its command. It runs in `folder`, or in ours.
+        With `writes` it may change files only below these paths and in its scratch folder.
         """
         self.name = name or name_of(words)
         self.owner = os.getpid()
         adopt_orphans()
         self._on_left_behind = current_hook()
         try:
-            with locked_start(words, environment, scratch) as start:
+            with locked_start(words, environment, scratch, writes) as start:
                 self._process = subprocess.Popen(
                     start.words,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     env=start.environment,
+                    cwd=folder,
                     bufsize=0,
                     start_new_session=True,
                     # It makes system calls only, so threads of this process do not matter.

@@ -7,6 +7,7 @@ child's reply to `hello` lists its methods; docs/connectors.md describes the pro
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import weakref
@@ -18,7 +19,6 @@ import msgspec
 
 from mnemoscope._store.errors import BadReply, SystemLost
 from mnemoscope._store.lenient_json import decoded, encoded
-from mnemoscope.connectors.child_environment import child_environment
 from mnemoscope.connectors.child_process import (
     AdapterDied,
     AdapterLate,
@@ -37,6 +37,8 @@ from mnemoscope.connectors.handshake import (
     read_receipt,
     read_stats,
 )
+from mnemoscope.connectors.live_store import READING, not_sent, notes_of
+from mnemoscope.connectors.scratch_home import child_places
 from mnemoscope.isolation.lock import access_hint
 from mnemoscope.isolation.scratch import make_scratch
 from mnemoscope.types import Memory, Query, Selector
@@ -61,13 +63,22 @@ class OutOfStep(SystemLost, BadReply):
 class Stdio:
     """A child process as a system, one call at a time.
 
-    `timeout` is how many seconds a call may take, `start` how many the first reply may take.
+    `timeout` is how many seconds a call may take, `start` how many the first reply may take. With
+    `live` the child has the user's own home and may write anywhere; with `read_only` it has them,
+    may write to its scratch folder only, and is asked and never told anything.
     """
 
     _verbs = VERBS
+    _live = _read_only = False
+    _storage = ""
 
     def __init__(
-        self, address: str | Sequence[str], timeout: float = 3600.0, start: float = 120.0
+        self,
+        address: str | Sequence[str],
+        timeout: float = 3600.0,
+        start: float = 120.0,
+        live: bool = False,
+        read_only: bool = False,
     ) -> None:
         self._words = (
             split_command(address, "stdio:python adapter.py")
@@ -76,6 +87,7 @@ class Stdio:
         )
         check_seconds(timeout=timeout, start=start)
         self._timeout, self._start = timeout, start
+        self._live, self._read_only = live, read_only
         self._limits: dict[str, float] = {}
         self._child: Child | None = None
         self._hello: Hello | None = None
@@ -92,6 +104,10 @@ class Stdio:
             return getattr(self, f"_{name}")
         raise AttributeError(f"{type(self).__name__} has no {name}")
 
+    def keep_in(self, storage: str) -> None:
+        """Let the child write to this folder, too: there it keeps its memories over restarts."""
+        self._storage = storage
+
     def limit_calls(self, recall: float, others: float) -> None:
         """Give calls at most so many seconds, if `timeout` does not give them less."""
         self._limits = dict.fromkeys(VERBS, others) | dict.fromkeys(("recall", "answer"), recall)
@@ -100,7 +116,10 @@ class Stdio:
         return {
             "command": self._words,
             "files_sha256": file_hashes(self._words),
-            "hello": msgspec.to_builtins(self._introduction()),
+            "hello": _with_notes(
+                msgspec.to_builtins(self._introduction()),
+                notes_of(live=self._live, read_only=self._read_only),
+            ),
         }
 
     def kill(self) -> None:
@@ -117,7 +136,8 @@ class Stdio:
             child, foreign, self._child = self._child, self._is_foreign, None
             if child is None or foreign:
                 return
-            if not self._gone and self._hello is not None and "close" in self._hello.methods:
+            has_close = self._hello is not None and "close" in self._hello.methods
+            if has_close and not self._gone and not self._read_only:
                 with suppress(Exception):
                     self._ask(child, "close", {}, _CLOSE_SECONDS)
             child.close()
@@ -126,13 +146,17 @@ class Stdio:
         with self._lock:
             if self._gone or self._is_foreign:
                 self._child, self._gone = None, ""
-            self._call("reset", {"scope": scope})
+            if not self._read_only:
+                self._call("reset", {"scope": scope})
 
     def _remember(self, memories: Sequence[Memory]) -> dict[str, Any] | None:
+        if self._read_only:  # it has them already
+            return None
         return read_receipt(self._call("remember", {"memories": memories}))
 
     def _ready(self) -> None:
-        self._call("ready", {})
+        if not self._read_only:
+            self._call("ready", {})
 
     def _recall(self, query: Query, k: int) -> Any:
         return self._call("recall", {"query": query, "k": k})
@@ -186,7 +210,17 @@ class Stdio:
 
     def _spawn(self) -> Child:
         scratch = make_scratch("stdio")
-        return Child(self._words, child_environment(scratch), scratch)
+        try:
+            words, environment, folder, writes = child_places(
+                self._words, scratch, live=self._live, read_only=self._read_only
+            )
+            if writes is not None and self._storage:
+                writes.append(self._storage)
+            name = name_of(self._words)
+            return Child(words, environment, scratch, name=name, folder=folder, writes=writes)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
 
     def _greet(self, child: Child) -> Hello:
         hello = _read_hello(self._ask(child, "hello", {"protocol": PROTOCOL}, self._start))
@@ -194,6 +228,8 @@ class Stdio:
         return hello
 
     def _call(self, method: str, params: dict[str, Any], handle: int = 0) -> Any:
+        if self._read_only and method not in READING:
+            raise not_sent(method)
         with self._turn:
             child = self._started()
             try:
@@ -235,6 +271,13 @@ class Stdio:
         except LineTooLong as error:
             raise OutOfStep(f"{method}: {error}") from None
         raise AssertionError("lines end by an error")
+
+
+def _with_notes(hello: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    if not notes:
+        return hello
+    about = hello["identity"]
+    return {**hello, "identity": {**about, "notes": [*about.get("notes", []), *notes]}}
 
 
 def _read_reply(line: bytes, log: Callable[[bytes], None]) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ report would show why.
 from __future__ import annotations
 
 import inspect
+import logging
 import math
 import os
 import sys
@@ -24,6 +25,7 @@ from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.registry import bind_arguments, describe_options
 from mnemoscope._store.spec import Spec
 from mnemoscope._store.suggest import nearest
+from mnemoscope.connectors.live_store import LIVE_WARNING
 from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS
 from mnemoscope.systems.async_methods import finished
 from mnemoscope.systems.builtin.baselines import Oracle
@@ -37,6 +39,10 @@ from mnemoscope.systems.system_replies import (
     read_receipt,
 )
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Repeat, Scalar, Selector
+
+_log = logging.getLogger(__name__)
+_LIVE = ("live", "read_only", "scope")
+"""Options of connectors that are part of an identity only if they are used."""
 
 Hosting = Literal["built-in", "worker", "child", "server"]
 """Where a system's code runs: our own code, a third party's code in the worker process, a child
@@ -78,6 +84,9 @@ def plan(spec: Spec, target: Any = None, *, hosted: bool = True) -> Plan:
         connector = CONNECTORS.get(connector_name)
         options = bind_arguments(connector, spec, "address")
         build = partial(connector, address, **options)
+        if options.get("live"):
+            _log.warning("note: %s: %s", spec, LIVE_WARNING)
+        options = {name: value for name, value in options.items() if value or name not in _LIVE}
         is_server = connector_name not in ("stdio", "mcp") or address.startswith("http")
         hosting: Hosting = "server" if is_server else "child"
         return Plan(spec, build, {"arguments": options}, is_described=False, hosting=hosting)
