@@ -19,7 +19,9 @@ from tests.optional import missing
 from mnemoscope import api
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.spec import Spec
+from mnemoscope.cli.app import invoke
 from mnemoscope.connectors.http import Http
+from mnemoscope.connectors.mcp.dump_store import dump_store
 from mnemoscope.connectors.mcp.mcp_connector import Mcp
 from mnemoscope.connectors.scratch_home import child_places, is_store
 from mnemoscope.connectors.stdio import Stdio
@@ -333,6 +335,38 @@ def test_only_systems_that_can_hold_memories_before_a_run_are_asked_only(user: U
     for system in ("mem0", "tests.nowhere:Mine", "grpc:localhost:1"):
         with pytest.raises(UsageError, match=r"--read-only: .* begins empty"):
             run_once(user, system, read_only=True)
+
+
+# Listing what a server holds
+
+
+def test_a_dump_lists_the_own_store_and_calls_one_tool_that_reads(
+    user: User, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = user.files()
+    out = tmp_path / "graph.jsonl"
+    assert invoke(["systems", "dump", user.command("env"), "--out", str(out)]) == 0
+    assert [json.loads(line) for line in out.read_text().splitlines()] == [json.loads(OWN)]
+    assert out.stat().st_mode & 0o077 == 0
+    assert user.files() == before
+    assert calls(capfd.readouterr().err) == ["read_graph"]
+    assert invoke(["systems", "dump", user.command("env"), "--out", str(out)]) == 2
+    other = str(tmp_path / "other.jsonl")
+    words = ["systems", "dump", user.command("env"), "--out", other, "--tool", "delete_entities"]
+    assert invoke(words) == 2
+    assert "may change the store, so it is not called" in capfd.readouterr().err
+
+
+def test_the_graph_of_the_reference_server_is_dumped_as_its_file_has_it(user: User) -> None:
+    need("server-memory")
+    modules = environments.folder("server-memory") / "node_modules"
+    program = modules / "@modelcontextprotocol" / "server-memory" / "dist" / "index.js"
+    store = user.folder / "home" / "memory.jsonl"
+    relation = {"type": "relation", "from": "me", "to": "Riga", "relationType": "likes"}
+    store.write_text(OWN + json.dumps(relation) + "\n")
+    found = dump_store(f"node {program}")
+    assert found.tool == "read_graph"
+    assert found.rows == [json.loads(line) for line in store.read_text().splitlines()]
 
 
 # The scratch home

@@ -21,9 +21,11 @@ def test_a_warning_of_a_child_is_shown_once_although_times_and_ids_differ(
         child.add(b"ready")
         child.add(b"ready")
     shown = capfd.readouterr().err.splitlines()
-    assert shown == ["[server of warnings] 12:00:00 [17] WARNING: no GPU at 0x11"] + [
-        "[server of warnings] ready"
-    ] * 2
+    assert (
+        shown
+        == ["[server of warnings] 12:00:00 [17] WARNING: no GPU at 0x11"]
+        + ["[server of warnings] ready"] * 2
+    )
     ChildStderr(["another"]).add(b"12:00:00 [17] WARNING: no GPU at 0x11")
     assert "[another]" in capfd.readouterr().err
 

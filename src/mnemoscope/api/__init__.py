@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from mnemoscope.api.dataset_runs import DatasetResults, run_datasets
     from mnemoscope.api.judge_variants import judging_rules
     from mnemoscope.api.outside_answers import score_answers
+    from mnemoscope.api.replayed_logs import replay
 
 _ON_DEMAND = {
     "DatasetResults": "dataset_runs",
     "judging_rules": "judge_variants",
+    "replay": "replayed_logs",
     "run_datasets": "dataset_runs",
     "score_answers": "outside_answers",
 }
@@ -63,6 +65,7 @@ __all__ = [
     "plan",
     "plot",
     "questions",
+    "replay",
     "report",
     "require_checkpoints",
     "run",

@@ -50,6 +50,7 @@ from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
 _SHORTEST_KEYWORD = 2
 _MOST_KEYWORDS = 64
 """Each keyword is one call: this limits the calls for a long question."""
+_IDS = "values(@)[0]"
 _BY_FORGETTING = [
     "a reset deletes the memories sent since the last reset; older content of the server stays, "
     "also that of a killed run"
@@ -203,6 +204,9 @@ class Mcp:
                     rejected |= {memory.id: shortened(reply.text) for memory in batch}
                 elif how.keep:
                     merged |= self._ids.keep(batch, _read(reply, "auto"), how.keep)
+                elif how.keep_pattern:
+                    ids = [match[1] for match in re.finditer(how.keep_pattern, reply.text)]
+                    merged |= self._ids.keep(batch, {how.keep_pattern: ids}, _IDS)
         return Receipt(rejected=rejected, merged=merged)
 
     def close(self) -> None:
