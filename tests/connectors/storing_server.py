@@ -22,7 +22,7 @@ ENTITY = {
     "properties": {"name": TEXT, "entityType": TEXT, "observations": NAMES},
     "required": ["name", "entityType", "observations"],
 }
-TOOLS = {
+TOOLS: dict[str, dict[str, Any]] = {
     "create_entities": {"entities": {"type": "array", "items": ENTITY}},
     "search_nodes": {"query": TEXT},
     "delete_entities": {"entityNames": NAMES},

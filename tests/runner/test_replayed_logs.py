@@ -71,7 +71,8 @@ def mcp_log(tmp_path: Path) -> Path:
 class Everything:
     """Returns all that it has, and notes what it had at each query."""
 
-    seen: list[tuple[str, datetime | None, list[str]]] = []
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, datetime | None, list[str]]] = []
 
     def reset(self, scope: str) -> None:
         self._held: dict[str, Memory] = {}
@@ -91,7 +92,6 @@ class Everything:
 
 def test_writes_are_visible_to_later_queries_only_with_the_clock_of_the_log(mcp_log: Path) -> None:
     here = Everything()
-    here.seen = []
     ms.replay(mcp_log, systems={"here": here})
     ann, bob = f"Ann: {BOAT}", f"Bob: {PIANO}"
     asked = [(text, held) for text, _, held in here.seen]

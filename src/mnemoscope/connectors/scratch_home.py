@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,7 +96,7 @@ def child_places(
     _refuse_volumes(words)
     real = Path.home()
     tools = {name: own.get(name) or str(real / place) for name, place in _TOOLS.items()}
-    writes = [place for place in tools.values() if os.path.isdir(place)]
+    writes = [place for place in tools.values() if Path(place).is_dir()]
     if read_only:
         return ChildPlaces(list(words), own, None, writes)
     home = Path(scratch, "home")
@@ -107,14 +108,15 @@ def child_places(
         if not is_store(name, value) or name in passed_on()
     }
     programs = {name: own.get(name) or str(real / place) for name, place in _PROGRAMS.items()}
-    there = {name: place for name, place in {**tools, **programs}.items() if os.path.exists(place)}
+    there = {name: place for name, place in {**tools, **programs}.items() if Path(place).exists()}
     homes = {name: str(home / below) for name, below in _HOMES.items() if name not in passed_on()}
-    environment = {**kept, **there, **homes, "MNEMOSCOPE_FOLDER": os.getcwd()}
-    if os.path.basename(words[0]) in _OF_A_PROJECT:
+    environment = {**kept, **there, **homes, "MNEMOSCOPE_FOLDER": str(Path.cwd())}
+    program = Path(words[0]).name
+    if program in _OF_A_PROJECT:
         return ChildPlaces(list(words), environment, None, writes)
-    if re.match(r"(?:python|pypy)[\d.]*$", os.path.basename(words[0])) and {"-m", "-c"} & {*words}:
+    if re.match(r"(?:python|pypy)[\d.]*$", program) and {"-m", "-c"} & {*words}:
         # These put the current folder on the path, where the module may be.
-        path = [os.getcwd(), *filter(None, [environment.get("PYTHONPATH")])]
+        path = [str(Path.cwd()), *filter(None, [environment.get("PYTHONPATH")])]
         environment["PYTHONPATH"] = os.pathsep.join(path)
     folder = Path(scratch, "work")
     folder.mkdir(exist_ok=True)
@@ -128,32 +130,31 @@ def is_store(name: str, value: str) -> bool:
     return bool(_STORE.search(name)) and ("/" in value or bool(_PLACE.search(name)))
 
 
-def variables_left_out(environment: Mapping[str, str]) -> list[str]:
-    """The names of the variables that a scratch home leaves out."""
-    own = [name for name, value in environment.items() if is_store(name, value)]
-    return sorted(set(own) - passed_on())
-
-
 def _absolute(words: Sequence[str]) -> list[str]:
     """The words with the files of our current folder by their full paths."""
-    found = [os.path.abspath(words[0]) if "/" in words[0] else words[0]]
-    for before, word in zip(words, words[1:], strict=False):
+    found = [_full(words[0]) if "/" in words[0] else words[0]]
+    for before, word in pairwise(words):
         option, equals, value = word.rpartition("=")
         is_code = before in ("-m", "-c")
-        if not is_code and not os.path.isabs(value) and _is_path(value):
-            word = f"{option}{equals}{os.path.abspath(value)}"
+        if not is_code and not Path(value).is_absolute() and _is_path(value):
+            word = f"{option}{equals}{_full(value)}"
         found.append(word)
     return found
 
 
 def _is_path(value: str) -> bool:
-    return os.path.isfile(value) or ("/" in value and os.path.exists(value))
+    return Path(value).is_file() or ("/" in value and Path(value).exists())
+
+
+def _full(path: str) -> str:
+    """Links stay: a program of a virtual environment is one, and finds its packages beside it."""
+    return str(Path.cwd() / path)
 
 
 def _refuse_volumes(words: Sequence[str]) -> None:
     """A container writes to its volumes through a service that no guard of ours reaches."""
     mounts = [word for word in words[1:] if _VOLUME.fullmatch(word)]
-    if os.path.basename(words[0]) in _CONTAINERS and mounts:
+    if Path(words[0]).name in _CONTAINERS and mounts:
         raise UsageError(
             f"{words[0]} {mounts[0]} gives the container a volume, which may be your own memory, "
             "and nothing keeps it from writing there: leave the volume out, or say live=on"

@@ -37,8 +37,6 @@ from mnemoscope.connectors.handshake import (
     read_receipt,
     read_stats,
 )
-from mnemoscope.connectors.live_store import READING, not_sent, notes_of
-from mnemoscope.connectors.scratch_home import child_places
 from mnemoscope.isolation.lock import access_hint
 from mnemoscope.isolation.scratch import make_scratch
 from mnemoscope.types import Memory, Query, Selector
@@ -116,11 +114,19 @@ class Stdio:
         return {
             "command": self._words,
             "files_sha256": file_hashes(self._words),
-            "hello": _with_notes(
-                msgspec.to_builtins(self._introduction()),
-                notes_of(live=self._live, read_only=self._read_only),
-            ),
+            "hello": self._described(),
         }
+
+    def _described(self) -> dict[str, Any]:
+        """The hello, with the caveats of a live store."""
+        hello: dict[str, Any] = msgspec.to_builtins(self._introduction())
+        if not self._live and not self._read_only:
+            return hello
+        from mnemoscope.connectors.live_store import notes_of
+
+        about = hello["identity"]
+        notes = [*about.get("notes", []), *notes_of(live=self._live, read_only=self._read_only)]
+        return {**hello, "identity": {**about, "notes": notes}}
 
     def kill(self) -> None:
         """Kill the child and its process group as a crash would: by SIGKILL, also in a call.
@@ -209,6 +215,8 @@ class Stdio:
         return child
 
     def _spawn(self) -> Child:
+        from mnemoscope.connectors.scratch_home import child_places
+
         scratch = make_scratch("stdio")
         try:
             words, environment, folder, writes = child_places(
@@ -228,8 +236,11 @@ class Stdio:
         return hello
 
     def _call(self, method: str, params: dict[str, Any], handle: int = 0) -> Any:
-        if self._read_only and method not in READING:
-            raise not_sent(method)
+        if self._read_only:
+            from mnemoscope.connectors.live_store import READING, not_sent
+
+            if method not in READING:
+                raise not_sent(method)
         with self._turn:
             child = self._started()
             try:
@@ -271,13 +282,6 @@ class Stdio:
         except LineTooLong as error:
             raise OutOfStep(f"{method}: {error}") from None
         raise AssertionError("lines end by an error")
-
-
-def _with_notes(hello: dict[str, Any], notes: list[str]) -> dict[str, Any]:
-    if not notes:
-        return hello
-    about = hello["identity"]
-    return {**hello, "identity": {**about, "notes": [*about.get("notes", []), *notes]}}
 
 
 def _read_reply(line: bytes, log: Callable[[bytes], None]) -> dict[str, Any] | None:

@@ -273,7 +273,7 @@ def _write_prefix(mechanism: Mechanism, allowed: Sequence[str]) -> list[str]:
 
 
 def _bound(paths: Sequence[str]) -> list[str]:
-    own = [path for path in paths if not path.startswith("/dev/") and os.path.exists(path)]
+    own = [path for path in paths if not path.startswith("/dev/") and Path(path).exists()]
     return [word for path in own for word in ("--bind", path, path)]
 
 

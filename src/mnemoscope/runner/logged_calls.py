@@ -61,7 +61,7 @@ def read_log(path: Path, fields: Mapping[str, str] | None = None) -> CallLog:
     unknown = set(fields or ()) - set(FIELDS)
     if unknown:
         raise UsageError(f"--field {unknown.pop()}: known fields are {', '.join(FIELDS)}")
-    reader = _Reader(path, fields or {})
+    reader = _LogReader(path, fields or {})
     for number, line in enumerate(_lines(path), 1):
         reader.add(number, line)
     if not any(call.operation == "recall" for call in reader.calls):
@@ -83,7 +83,7 @@ def _lines(path: Path) -> Iterator[str]:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
 
 
-class _Reader:
+class _LogReader:
     def __init__(self, path: Path, fields: Mapping[str, str]) -> None:
         self._path, self._fields = path, fields
         self.calls: list[LoggedCall] = []

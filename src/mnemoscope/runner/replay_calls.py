@@ -10,8 +10,8 @@ from statistics import fmean
 
 import msgspec
 
-from mnemoscope._store.errors import MnemoscopeError, UsageError, error_text
-from mnemoscope.runner.logged_calls import CallLog, found_in
+from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError, error_text
+from mnemoscope.runner.logged_calls import CallLog, LoggedCall, found_in
 from mnemoscope.systems.loader import Driver, Plan, describe
 from mnemoscope.types import Hit, Memory, Query, Selector
 
@@ -117,7 +117,7 @@ def replay_log(
         if call.operation == "remember"
         for memory in call.memories
     }
-    logged = _logged(log, memories, k)
+    logged = _logged(log, k)
     has_replies = any(found is not None for found in logged.values())
     if against == "log" and not has_replies:
         raise UsageError("--against log: the log has no replies to its searches; use first")
@@ -129,7 +129,7 @@ def replay_log(
     for plan in plans:
         label = plan.spec.label or str(plan.spec)
         done(label)
-        replayed = _replayed(label, plan, log, memories, k, reference)
+        replayed = _replayed(label, plan, log, k, reference)
         if reference is None:
             if replayed.error:
                 raise MnemoscopeError(f"{label} is the reference and failed: {replayed.error}")
@@ -144,7 +144,7 @@ def replay_log(
     )
 
 
-def _logged(log: CallLog, memories: Mapping[str, Memory], k: int) -> dict[int, list[str] | None]:
+def _logged(log: CallLog, k: int) -> dict[int, list[str] | None]:
     """What each logged search found among the memories that were written before it."""
     held: dict[str, Memory] = {}
     found: dict[int, list[str] | None] = {}
@@ -161,7 +161,6 @@ def _replayed(
     label: str,
     plan: Plan,
     log: CallLog,
-    memories: Mapping[str, Memory],
     k: int,
     reference: Mapping[int, list[str] | None] | None,
 ) -> ReplayedSystem:
@@ -185,15 +184,7 @@ def _replayed(
                     not_forgotten += len(gone)
             else:
                 expected = None if reference is None else reference.get(call.line)
-                about = {"line": call.line, "query": call.query, "reference": expected}
-                try:
-                    hits = driver.ask(Query(call.query, call.at), k)
-                    found = _ids(hits, held)[:k]
-                    recalls.append(ReplayedRecall(**about, found=found))
-                except Exception as error:
-                    recalls.append(ReplayedRecall(**about, found=[], error=error_text(error)))
-                    if len([one for one in recalls if one.error]) > len(recalls) // 2 + 3:
-                        raise
+                recalls.append(_recalled(driver, call, expected, held, k))
     except Exception as error:
         problem = error_text(error)
     finally:
@@ -204,6 +195,27 @@ def _replayed(
         rejected=rejected,
         not_forgotten=not_forgotten,
         error=problem,
+    )
+
+
+def _recalled(
+    driver: Driver,
+    call: LoggedCall,
+    expected: list[str] | None,
+    held: Mapping[str, Memory],
+    k: int,
+) -> ReplayedRecall:
+    """One recall; an error is recorded, unless the system is lost."""
+    found: list[str] = []
+    problem = ""
+    try:
+        found = _ids(driver.ask(Query(call.query, call.at), k), held)[:k]
+    except SystemLost:
+        raise
+    except Exception as error:
+        problem = error_text(error)
+    return ReplayedRecall(
+        line=call.line, query=call.query, found=found, reference=expected, error=problem
     )
 
 

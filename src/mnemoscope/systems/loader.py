@@ -8,7 +8,6 @@ report would show why.
 from __future__ import annotations
 
 import inspect
-import logging
 import math
 import os
 import sys
@@ -25,7 +24,6 @@ from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.registry import bind_arguments, describe_options
 from mnemoscope._store.spec import Spec
 from mnemoscope._store.suggest import nearest
-from mnemoscope.connectors.live_store import LIVE_WARNING
 from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS
 from mnemoscope.systems.async_methods import finished
 from mnemoscope.systems.builtin.baselines import Oracle
@@ -40,7 +38,6 @@ from mnemoscope.systems.system_replies import (
 )
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Repeat, Scalar, Selector
 
-_log = logging.getLogger(__name__)
 _LIVE = ("live", "read_only", "scope")
 """Options of connectors that are part of an identity only if they are used."""
 
@@ -85,7 +82,7 @@ def plan(spec: Spec, target: Any = None, *, hosted: bool = True) -> Plan:
         options = bind_arguments(connector, spec, "address")
         build = partial(connector, address, **options)
         if options.get("live"):
-            _log.warning("note: %s: %s", spec, LIVE_WARNING)
+            _warn_of_live_store(spec)
         options = {name: value for name, value in options.items() if value or name not in _LIVE}
         is_server = connector_name not in ("stdio", "mcp") or address.startswith("http")
         hosting: Hosting = "server" if is_server else "child"
@@ -101,6 +98,14 @@ def plan(spec: Spec, target: Any = None, *, hosted: bool = True) -> Plan:
         build = partial(Hosted, place, spec)
         return Plan(spec, build, {}, is_described=False, hosting="child", target=given)
     return plan_here(spec, target)
+
+
+def _warn_of_live_store(spec: Spec) -> None:
+    import logging  # a host imports this module, too
+
+    from mnemoscope.connectors.live_store import LIVE_WARNING
+
+    logging.getLogger(__name__).warning("note: %s: %s", spec, LIVE_WARNING)
 
 
 def plan_here(spec: Spec, target: Any = None) -> Plan:
