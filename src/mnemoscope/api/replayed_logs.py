@@ -20,7 +20,7 @@ def replay(
     k: int = 10,
     against: Literal["", "log", "first"] = "",
     fields: Mapping[str, str] | None = None,
-    done: Callable[[str], None] = lambda system: None,
+    done: Callable[[str], None] | None = None,
 ) -> Replay:
     """Replay a log of tool calls on systems, and say which recalls would change.
 

@@ -102,7 +102,7 @@ def replay_log(
     k: int,
     *,
     against: str = "",
-    done: Callable[[str], None] = lambda system: None,
+    done: Callable[[str], None] | None = None,
 ) -> Replay:
     """Replay a log on each system.
 
@@ -128,7 +128,8 @@ def replay_log(
     systems: list[ReplayedSystem] = []
     for plan in plans:
         label = plan.spec.label or str(plan.spec)
-        done(label)
+        if done is not None:
+            done(label)
         replayed = _replayed(label, plan, log, k, reference)
         if reference is None:
             if replayed.error:
