@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mnemoscope.api.imports import import_memories
     from mnemoscope.api.judge_variants import judging_rules
     from mnemoscope.api.outside_answers import score_answers
+    from mnemoscope.api.replayed_logs import replay
     from mnemoscope.api.store_gates import gate_store
 
 _ON_DEMAND = {
@@ -37,6 +38,7 @@ _ON_DEMAND = {
     "import_memories": "imports",
     "gate_store": "store_gates",
     "judging_rules": "judge_variants",
+    "replay": "replayed_logs",
     "run_datasets": "dataset_runs",
     "score_answers": "outside_answers",
 }
@@ -69,6 +71,7 @@ __all__ = [
     "plan",
     "plot",
     "questions",
+    "replay",
     "report",
     "require_checkpoints",
     "run",

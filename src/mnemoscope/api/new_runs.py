@@ -82,6 +82,7 @@ def run(
     accept_leaks: bool = False,
     private: bool = False,
     isolation: Literal[0, 1, 2, 3] | None = None,
+    read_only: bool = False,
     fresh: bool = False,
     resume: Where | None = None,
     json_out: Where | None = None,

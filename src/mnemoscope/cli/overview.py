@@ -80,6 +80,10 @@ COMMANDS = {
         "answer:answer",
         "Answer from the saved hits of a run with another reader; the system is not called.",
     ),
+    "replay": (
+        "replay:replay",
+        "Replay what your agent wrote to and asked its memory, and say which recalls would change.",
+    ),
     "demo": (
         "demo:demo",
         "Simulate a history of 180 days and test three systems on it, offline.",
