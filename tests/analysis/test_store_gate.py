@@ -376,7 +376,7 @@ def older(baseline: Path, tmp_path: Path) -> Iterator[Path]:
 
 def test_without_a_sketch_the_data_of_the_baseline_are_needed(older: Path, tmp_path: Path) -> None:
     store = write(tmp_path / "store", example())
-    with pytest.raises(NotComparable, match="name them with --baseline-data"):
+    with pytest.raises(NotComparable, match="name a copy with --baseline-data"):
         ms.gate_store(store, baseline=older)
     for name in ("queries.jsonl", "qrels.jsonl"):
         shutil.copy(rewritten_store.EXAMPLE / name, store)

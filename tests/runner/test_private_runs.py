@@ -137,6 +137,43 @@ def test_commands_on_a_private_run_show_texts_only_if_the_data_is_named(
     assert files_with(runs, _WANTED) == {}
 
 
+def test_the_gate_of_a_private_store_asks_its_questions_and_tells_ids_only(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run has no hashes of words, which could be guessed: the data as they were are needed."""
+    base, before = str(home / "private" / "runs" / "bm25"), home / "private" / "memory"
+    assert not Path(base, "kept_store.json").exists()
+    assert (home / "open" / "runs" / "bm25" / "kept_store.json").exists()
+    now = tmp_path / "now"
+    now.mkdir()
+    for name in ("corpus.jsonl", "import.json"):
+        (now / name).write_bytes((before / name).read_bytes())
+    lines = (now / "corpus.jsonl").read_text().splitlines(keepends=True)
+    out = tmp_path / "out"
+    words = ["gate", str(now), "--baseline", base, "--out", str(out)]
+    assert invoke(words) == 3
+    assert "it is private" in capsys.readouterr().err
+    words = [*words[:4], "--baseline-data", str(before), *words[4:]]
+    wanted = ["--summary", str(tmp_path / "one.md"), "--comment", str(tmp_path / "two.md")]
+    assert invoke([*words, *wanted, "--junit", str(tmp_path / "junit.xml")]) == 0
+    assert "passed" in capsys.readouterr().out.lower()
+    gold = json.loads((before / "qrels.jsonl").read_text().splitlines()[0])["relevant_ids"][0]
+    lost = next(set(line.split()) for line in lines if json.loads(line)["id"] == gold)
+    both = {word for word in _WORDS if any(word in one for one in lost)}
+    kept = [line for line in lines if not all(word in line for word in both)]
+    assert len(kept) == len(lines) - 2  # A met B, and B met A
+    (now / "corpus.jsonl").write_text("".join(kept))
+    out = tmp_path / "lost"
+    words[-1] = str(out)
+    assert invoke([*words, "--summary", str(tmp_path / "lost.md")]) == 1
+    said = capsys.readouterr()
+    assert gold in said.out
+    assert RunDirectory(out / "bm25").manifest().private
+    for text in _WANTED:
+        assert text.lower() not in (said.out + said.err).lower()
+    assert files_with(tmp_path, _WANTED, but=[now]) == {}
+
+
 @pytest.mark.parametrize("is_named", [False, True])
 def test_the_viewer_shows_texts_only_if_the_data_is_named(home: Path, is_named: bool) -> None:
     runs, data = home / "private" / "runs", home / "private" / "memory"

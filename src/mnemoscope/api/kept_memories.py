@@ -17,11 +17,17 @@ from mnemoscope._store.seal import KEPT_STORE
 if TYPE_CHECKING:
     from mnemoscope.analysis.store_bridge import KeptStore
     from mnemoscope.datasets.base import Dataset
+    from mnemoscope.types import Scenario
 
 
 def keep_memories(dataset: Dataset, runs: Sequence[RunDirectory]) -> None:
-    """Write what a later gate needs into each of these runs of one store."""
-    new = [run for run in runs if not (run.path / KEPT_STORE).exists()]
+    """Write what a later gate needs into each of these runs of one store.
+
+    A private run keeps nothing: the words behind its hashes could be guessed one by one.
+    """
+    new = [
+        run for run in runs if not (run.path / KEPT_STORE).exists() and not run.manifest().private
+    ]
     if not new:
         return
     from mnemoscope.analysis.store_bridge import keep_store
@@ -38,9 +44,7 @@ def kept_memories(run: RunDirectory, data: Path | None) -> KeptStore:
 
     `data` names the dataset; it must have the sha256 that the run recorded.
     """
-    from mnemoscope.analysis.compare import NotComparable
     from mnemoscope.analysis.store_bridge import KeptStore, keep_store
-    from mnemoscope.runner.dataset_texts import dataset_of
 
     manifest = run.manifest()  # an edited file is refused here
     file = run.path / KEPT_STORE
@@ -49,11 +53,26 @@ def kept_memories(run: RunDirectory, data: Path | None) -> KeptStore:
             return msgspec.json.decode(file.read_bytes(), type=KeptStore)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise DataError(str(error), file=file) from None
+    return keep_store(_scenario(run, data), fingerprint(manifest.identity["benchmark"]))
+
+
+def question_texts(run: RunDirectory, data: Path | None) -> dict[str, str]:
+    """The questions of a private run, from its dataset: the run itself has their ids only."""
+    return {question.id: question.text for question in _scenario(run, data).questions}
+
+
+def _scenario(run: RunDirectory, data: Path | None) -> Scenario:
+    """The store of a run as it was."""
+    from mnemoscope.analysis.compare import NotComparable
+    from mnemoscope.runner.dataset_texts import dataset_of
+
+    manifest = run.manifest()
     dataset = dataset_of(manifest, data)
     if dataset is None:
+        why = "it is private" if manifest.private else "an older version made it"
         raise NotComparable(
-            f"{run.path} kept nothing of its memories (an older version made it), and its data "
-            "are not where they were: name them with --baseline-data, or run the baseline again"
+            f"{run.path} kept nothing of its memories ({why}), and its data are not where they "
+            "were, or changed: name a copy with --baseline-data, or run the baseline again"
         )
     (scenario,) = dataset.scenarios()
-    return keep_store(scenario, fingerprint(manifest.identity["benchmark"]))
+    return scenario

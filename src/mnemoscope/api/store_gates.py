@@ -16,7 +16,7 @@ from mnemoscope._store.fingerprint import fingerprint, sha256_file
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.api.arguments import RunLike, Where, benchmark_of, existing, optional_path, readable
-from mnemoscope.api.kept_memories import kept_memories
+from mnemoscope.api.kept_memories import kept_memories, question_texts
 from mnemoscope.api.new_runs import run_config
 from mnemoscope.api.run_progress import Progress
 from mnemoscope.runner.run_setup import RunConfig, SystemLike
@@ -59,9 +59,12 @@ def gate_store(
     from mnemoscope.runner.scheduler import Limits
 
     place, base = existing(str(store)), RunDirectory(existing(baseline))
+    data = optional_path(baseline_data)
     with readable():
         asked = baseline_questions(base)
-        kept = kept_memories(base, optional_path(baseline_data))
+        manifest = base.manifest()
+        kept = kept_memories(base, data)
+        texts = question_texts(base, data) if manifest.private else {}
         depth = recorded_depth(base)
     for metric, allowed in max_drop.items():  # before the system is asked
         if metric not in depth.names:
@@ -76,16 +79,16 @@ def gate_store(
     )
     follower = StoreBridge(kept, now.memories, declared, exact_only=bridge == "exact")
     followed = follower.follow(id for id in asked.gold if id in kept.memories)
-    questions = _questions(asked, kept, {id: one.ids for id, one in followed.items()})
+    questions = _questions(asked, kept, {id: one.ids for id, one in followed.items()}, texts)
     if not questions and missing_gold == "leave-out":
         raise NotComparable(f"no gold memory of {base.path} is left in {place}")
-    manifest = base.manifest()
     spec = _system(base, system)
     run: RunDirectory | None = None
     if questions:
         dataset = ChangedStore(
             dataset_info(name), now, questions, asked.scenario, manifest.fingerprint
         )
+        dataset.is_private |= manifest.private
         folder = optional_path(out) or Path("runs") / "gate" / _version(
             *(now.file, declared, spec, manifest.fingerprint)
         )
@@ -133,9 +136,15 @@ def _version(file: Path, *others: object) -> str:
 
 
 def _questions(
-    asked: BaselineQuestions, kept: KeptStore, here: Mapping[str, list[str]]
+    asked: BaselineQuestions,
+    kept: KeptStore,
+    here: Mapping[str, list[str]],
+    texts: Mapping[str, str],
 ) -> list[Question]:
-    """The questions that still have a gold memory, with its ids in the new store as evidence."""
+    """The questions that still have a gold memory, with its ids in the new store as evidence.
+
+    `texts` are those of a private baseline, which has none itself.
+    """
     found = []
     for id, question in asked.questions.items():
         gold = [new for old in asked.trials[id].evidence for new in here.get(old, ())]
@@ -144,6 +153,7 @@ def _questions(
             found.append(
                 replace(
                     question,
+                    text=texts.get(id, question.text),
                     evidence=tuple(dict.fromkeys(gold)),
                     now=datetime.fromisoformat(about.now) if about and about.now else None,
                     session=about.session if about else "",

@@ -11,6 +11,7 @@ from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope.datasets.base import DataFile, DatasetInfo, Findings
 from mnemoscope.datasets.beir import BeirDocument, memory_of_document
+from mnemoscope.datasets.imported_folder import import_record
 from mnemoscope.datasets.labelled import (
     count,
     note_empty_texts,
@@ -99,6 +100,8 @@ class ChangedStore:
         self.info, self.name, self.category_names = info, info.name, info.category_names
         self.paths = {store.file.name: store.file}
         self.options: dict[str, Scalar] = {"questions_of": baseline}
+        record = import_record(store.file.parent)
+        self.is_private = record is not None and record.private
         self.findings = Findings()
         self._scenario = Scenario(scenario, tuple(store.memories), tuple(questions))
         self._counts: Counter[str] = Counter()
