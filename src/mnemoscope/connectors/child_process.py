@@ -25,6 +25,7 @@ from typing import IO, cast
 
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope._store.private_files import is_private_run
 from mnemoscope.isolation.left_behind import (
     adopt_orphans,
     adopted,
@@ -106,7 +107,11 @@ class ChildStderr:
             self.log(line)
 
     def log(self, line: bytes) -> None:
-        """Pass a line on, in one write."""
+        """Pass a line on, in one write; in a private run none, since it may repeat a text."""
+        if is_private_run():
+            if self._passed_on:
+                return
+            line, self._passed_on = b"(the run is private: what it writes is not shown)", 1
         if line in self._lines_before:
             return
         if len(self._lines) < _MOST_KNOWN:
@@ -123,7 +128,7 @@ class ChildStderr:
     @property
     def last_lines(self) -> str:
         """The last lines without stack frames, as the end of an error message."""
-        lines = " | ".join(self._last)
+        lines = "" if is_private_run() else " | ".join(self._last)
         hint = access_hint(lines)
         return f"; its last lines on stderr: {lines[-_SHOWN:]}{hint}" if lines else ""
 

@@ -137,9 +137,9 @@ def run(
         workers = min(workers, dataset.expected_scenarios * len(plans)) or 1
     with ExitStack() as opened:
         if private:
-            from mnemoscope.runner.private_runs import no_text_caches
+            from mnemoscope.runner.private_runs import no_texts_outside
 
-            opened.enter_context(no_text_caches())
+            opened.enter_context(no_texts_outside())
         # Its accounts are shared memory, so this comes before the first fork.
         processes = most_workers(plans, workers)
         budget = (
