@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from tests.importers.scanned_files import files_with
@@ -14,9 +15,10 @@ from tests.viewer.viewed_runs import Viewed
 
 import mnemoscope as ms
 from mnemoscope._store.errors import RunConflict, UsageError
+from mnemoscope._store.private_files import is_private_run
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.cli.app import invoke
-from mnemoscope.models.cache import PRIVATE, text_cache
+from mnemoscope.models.cache import text_cache
 from mnemoscope.types import Hit, Memory, Query
 from mnemoscope.viewer.view_server import ViewServer
 
@@ -34,6 +36,7 @@ class Talkative:
         self._memories += memories
 
     def recall(self, query: Query, k: int) -> list[Hit]:
+        os.write(2, f"asked: {query.text}\n".encode())
         if "lynxpaw" in query.text:
             raise ValueError(f"cannot answer {query.text}")
         words = set(query.text.lower().split())
@@ -214,6 +217,27 @@ def test_a_private_run_with_a_reader_must_be_in_the_folder_of_its_data(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("isolation", [0, None])
+def test_what_a_system_prints_is_not_shown(
+    home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], isolation: Literal[0] | None
+) -> None:
+    data = home / "private" / "memory"
+    ms.run(
+        "strata",
+        systems=[Talkative],
+        data=data,
+        out=tmp_path,
+        baselines=False,
+        isolation=isolation,
+        questions=9,
+    )
+    said = capfd.readouterr()
+    for text in _WANTED:
+        assert text.lower() not in (said.out + said.err).lower()
+    assert "is not shown" in said.err
+    assert files_with(tmp_path, _WANTED) == {}
+
+
 def test_other_ways_to_a_run_obey_too(home: Path, tmp_path: Path) -> None:
     data, runs = home / "private" / "memory", home / "private" / "runs"
     ms.score(
@@ -252,6 +276,6 @@ def test_private_is_refused_where_runs_record_answers(tmp_path: Path) -> None:
 
 
 def test_texts_are_cached_again_after_a_private_run(home: Path) -> None:
-    assert PRIVATE not in os.environ
+    assert not is_private_run()
     assert text_cache("x") is not None
     assert not list((home / "private" / "MNEMOSCOPE_CACHE").rglob("*.sqlite"))

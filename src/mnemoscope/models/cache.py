@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from mnemoscope._store.errors import DataError, MnemoscopeError
 from mnemoscope._store.private_files import (
+    is_private_run,
     make_private,
     make_private_file,
     note_open_folder,
@@ -39,8 +40,6 @@ MANY_BUCKETS = 1 << 40
 _KEYS_A_SELECT = 500
 _WRITABLE_BY_OTHERS = 0o022
 _BUSY_SECONDS = 60.0
-PRIVATE = "MNEMOSCOPE_PRIVATE"
-"""Set while a private run is under way: nothing of its texts is kept on disk."""
 _TABLE = "CREATE TABLE IF NOT EXISTS entries (key BLOB PRIMARY KEY, value BLOB NOT NULL)"
 _INSERT = "INSERT OR REPLACE INTO entries VALUES (?, ?)"
 
@@ -56,7 +55,7 @@ def default_cache_dir() -> Path:
 
 def text_cache(name: str) -> Path | None:
     """The file of a cache whose values contain texts; None while a private run is under way."""
-    return None if os.environ.get(PRIVATE) else default_cache_dir() / name
+    return None if is_private_run() else default_cache_dir() / name
 
 
 def _protect(folder: Path) -> None:

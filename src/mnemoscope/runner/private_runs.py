@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from mnemoscope._store.errors import UsageError
+from mnemoscope._store.private_files import PRIVATE_RUN
 from mnemoscope._store.run_directory import JournalLine
 from mnemoscope.datasets.base import Dataset
-from mnemoscope.models.cache import PRIVATE
 from mnemoscope.runner.isolation_setup import data_paths
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.types import Ingestion, Trial
@@ -42,17 +42,17 @@ def check_private(dataset: Dataset, out: Path, pipeline: Pipeline, executor: str
 
 
 @contextmanager
-def no_text_caches() -> Iterator[None]:
-    """Keep the words, vectors and replies of this run in memory only."""
-    before = os.environ.get(PRIVATE)
-    os.environ[PRIVATE] = "1"
+def no_texts_outside() -> Iterator[None]:
+    """Keep words, vectors and replies in memory only, and print nothing that a system writes."""
+    before = os.environ.get(PRIVATE_RUN)
+    os.environ[PRIVATE_RUN] = "1"
     try:
         yield
     finally:
         if before is None:
-            del os.environ[PRIVATE]
+            del os.environ[PRIVATE_RUN]
         else:
-            os.environ[PRIVATE] = before
+            os.environ[PRIVATE_RUN] = before
 
 
 def without_texts(line: JournalLine) -> JournalLine:

@@ -139,9 +139,9 @@ def run(
     with ExitStack() as opened:
         opened.enter_context(rare_collections())
         if private:
-            from mnemoscope.runner.private_runs import no_text_caches
+            from mnemoscope.runner.private_runs import no_texts_outside
 
-            opened.enter_context(no_text_caches())
+            opened.enter_context(no_texts_outside())
         # Its accounts are shared memory, so this comes before the first fork.
         processes = most_workers(plans, workers)
         budget = (
