@@ -226,8 +226,8 @@ def outcome(
                 f"{mapping}"
                 for kind, cases, path, mapping in (
                     ("http", CONTRACT, "", ""),
-                    ("rest", MAPPED, "", f",mapping={place / 'rest.yaml'}"),
-                    ("mcp", MCP, "/mcp", f",mapping={place / 'tools.yaml'}"),
+                    ("rest", MAPPED, "", f",mapping={place / 'rest.yaml'},live=on"),
+                    ("mcp", MCP, "/mcp", f",mapping={place / 'tools.yaml'},live=on"),
                 )
                 for case, says in cases.items()
             }

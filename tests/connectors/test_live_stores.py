@@ -20,6 +20,7 @@ from mnemoscope import api
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.spec import Spec
 from mnemoscope.cli.app import invoke
+from mnemoscope.connectors.child_process import Child
 from mnemoscope.connectors.http import Http
 from mnemoscope.connectors.mcp.dump_store import dump_store
 from mnemoscope.connectors.mcp.mcp_connector import Mcp
@@ -27,6 +28,7 @@ from mnemoscope.connectors.scratch_home import child_places, is_store
 from mnemoscope.connectors.stdio import Stdio
 from mnemoscope.integrations import environments
 from mnemoscope.isolation.lock import best_mechanism
+from mnemoscope.isolation.scratch import make_scratch
 from mnemoscope.runner.conformance import check_system
 from mnemoscope.systems.loader import plan
 from mnemoscope.types import Memory, Query, Selector
@@ -367,6 +369,69 @@ def test_the_graph_of_the_reference_server_is_dumped_as_its_file_has_it(user: Us
     found = dump_store(f"node {program}")
     assert found.tool == "read_graph"
     assert found.rows == [json.loads(line) for line in store.read_text().splitlines()]
+
+
+WAYS = """
+import os, subprocess, sys
+store, scratch = sys.argv[1:]
+folder = os.path.dirname(store)
+def attempt(name, do):
+    try:
+        do()
+        print(name, flush=True)
+    except OSError:
+        pass
+def linked():
+    os.link(store, scratch + "/link")
+    open(scratch + "/link", "a").write("x")
+def by_symlink():
+    os.symlink(store, scratch + "/symlink")
+    open(scratch + "/symlink", "a").write("x")
+def replaced():
+    open(scratch + "/new", "w").write("x")
+    os.replace(scratch + "/new", store)
+attempt("append", lambda: open(store, "a").write("x"))
+attempt("truncate", lambda: os.truncate(store, 0))
+attempt("unlink", lambda: os.unlink(store))
+attempt("rename", lambda: os.rename(store, folder + "/other"))
+attempt("steal", lambda: os.rename(store, scratch + "/stolen"))
+attempt("replace", replaced)
+attempt("link", linked)
+attempt("symlink", by_symlink)
+attempt("beside", lambda: open(folder + "/new", "w").write("x"))
+attempt("mkdir", lambda: os.mkdir(folder + "/new-folder"))
+detached = "open(%r, 'a').write('x')" % store
+subprocess.run([sys.executable, "-c", detached], start_new_session=True, stderr=subprocess.DEVNULL)
+attempt("scratch", lambda: open(scratch + "/own", "w").write("x"))
+print("end", flush=True)
+"""
+
+
+def test_no_way_of_changing_a_file_gets_out_of_the_scratch_folder(user: User) -> None:
+    if best_mechanism() is None:
+        missing("no Landlock, bubblewrap or sandbox-exec")
+    before = user.files()
+    scratch = make_scratch("ways")
+    store = str(user.folder / "elsewhere" / "memory.jsonl")
+    words = [sys.executable, "-S", "-c", WAYS, store, scratch]
+    child = Child(words, None, scratch, writes=[])
+    done = [line.decode() for line in _until_end(child)]
+    child.close()
+    assert done == ["scratch", "end"]
+    assert user.files() == before
+    # Without the guard the same program does change the store.
+    scratch = make_scratch("ways")
+    child = Child([*words[:-1], scratch], None, scratch)
+    assert "append" in [line.decode() for line in _until_end(child)]
+    child.close()
+    assert user.files() != before
+
+
+def _until_end(child: Child) -> Iterator[bytes]:
+    for line in child.lines(b"", 60.0):
+        yield line
+        if line == b"end":
+            return
 
 
 # The scratch home

@@ -33,13 +33,15 @@ def test_a_warning_of_a_child_is_shown_once_although_times_and_ids_differ(
 def test_workers_that_were_forked_share_what_was_shown() -> None:
     lines = ShownLines()
     reading, writing = os.pipe()
+    workers = []
     for _ in range(4):
-        if os.fork() == 0:
+        if (worker := os.fork()) == 0:
             new = lines.add(["server"], b"WARNING: once")
             os.write(writing, b"1" if new else b"0")
             os._exit(0)
-    for _ in range(4):
-        os.wait()
+        workers.append(worker)
+    for worker in workers:
+        os.waitpid(worker, 0)
     assert sorted(os.read(reading, 4)) == sorted(b"1000")
     assert not lines.add(["server"], b"WARNING: once")
     for descriptor in (reading, writing):

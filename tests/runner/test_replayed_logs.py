@@ -213,6 +213,8 @@ def test_the_command_prints_changes_and_says_that_agreement_is_not_recall(
     assert invoke(["replay", str(mcp_log), "-s", "bm25", "-s", "none"]) == 0
     shown = capsys.readouterr().out
     assert "recalls beside those of the log" in shown
+    rows = [line.split() for line in shown.splitlines()]
+    assert ["none", "4", "2", "2", "0.50", "0", "2", "0"] in rows
     assert f"- line-3: Ann: {BOAT}" in shown
     assert "not replayed: open_nodes (1)" in shown
     assert "Agreement is not recall" in shown

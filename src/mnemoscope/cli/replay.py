@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from mnemoscope import api
 from mnemoscope._store.errors import UsageError
-from mnemoscope.cli.console import err, name_cell, out, print_json, print_table, say
-from mnemoscope.reports.tables import numeric
+from mnemoscope.cli.console import err, out, print_json, print_table, say
+from mnemoscope.reports.tables import SYSTEM, numeric, system_cell
 from mnemoscope.text.display import one_line
 
 if TYPE_CHECKING:
@@ -95,12 +95,13 @@ def _pair(given: str) -> tuple[str, str]:
 
 def _show(found: Replay, shown: int) -> None:
     rows = [_row(one, found) for one in found.systems]
-    titles = ("compared", "same", "changed", "mean overlap", "newly found", "no longer", "errors")
+    titles = ("compared", "same", "changed", "overlap", "new", "gone", "errors")
     print_table(
-        ("system", *map(numeric, titles)),
+        (SYSTEM, *map(numeric, titles)),
         rows,
         title=f"recalls beside those of {found.reference}, first {found.k} hits",
     )
+    say(out, "overlap: mean share of the longer list; + new, - gone: memories found now, or then")
     for one in found.systems:
         for recall in one.changed[:shown]:
             say(out, f"{one.system}, line {recall.line}: {recall.query}")
@@ -122,11 +123,12 @@ def _show(found: Replay, shown: int) -> None:
 
 
 def _row(one: ReplayedSystem, found: Replay) -> list[Any]:
+    name = system_cell(one.system, is_baseline=False)
     if one.system == found.reference:
-        return [name_cell(one.system), *["reference"], *[""] * 6]
+        return [name, "reference", *[""] * 6]
     changed, overlap = one.changed, one.mean_overlap
     return [
-        name_cell(one.system),
+        name,
         f"{len(one.compared):,}",
         f"{len(one.compared) - len(changed):,}",
         f"{len(changed):,}",
