@@ -1,12 +1,15 @@
 """Your own memory corpus, with questions in three strata: exact, paraphrase, multihop.
 
 Reads the JSONL files of the claude-memory benchmark: `corpus.jsonl`, `queries.jsonl` and
-`qrels.jsonl`, which decides about relevance. A corpus with sensitive memories is refused.
+`qrels.jsonl`, which decides about relevance. A corpus with sensitive memories is refused. A
+line of `corpus.jsonl` may also have what `mnemoscope import` writes: a time, a session, a speaker,
+metadata, and an id that is text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,19 +26,20 @@ from mnemoscope.datasets.labelled import (
     refuse,
 )
 from mnemoscope.datasets.near_duplicates import NearDuplicates
-from mnemoscope.types import Memory, Question, Scenario
+from mnemoscope.types import Memory, Question, Scalar, Scenario
 
 STRATA = ("exact", "paraphrase", "multihop")
 DESCRIPTIONS = ("category", "tags", "expanded_keywords", "importance")
 """The fields of a line that become metadata of its memory."""
 
 QueryId = Annotated[str, Meta(min_length=1)]
+MemoryId = int | Annotated[str, Meta(min_length=1)]
 
 
 class CorpusLine(Struct):
     """One line of corpus.jsonl, as the export writes it."""
 
-    id: int
+    id: MemoryId
     content: str
     category: str | None = None
     tags: str | None = None
@@ -43,7 +47,17 @@ class CorpusLine(Struct):
     importance: float | None = None
 
 
-class FlaggedLine(CorpusLine):
+class ImportedLine(CorpusLine, omit_defaults=True):
+    """One line of corpus.jsonl, as `mnemoscope import` writes it."""
+
+    at: datetime | None = None
+    """When it was said, written or last changed. Without an offset it is read as UTC."""
+    session: str = ""
+    speaker: str = ""
+    metadata: dict[str, Scalar] = {}
+
+
+class FlaggedLine(ImportedLine):
     """One line of corpus.jsonl from another source."""
 
     is_sensitive: bool | int | None = None
@@ -53,12 +67,12 @@ class StrataQuery(Struct):
     query_id: QueryId
     text: str
     stratum: str
-    relevant_ids: list[int] | None = None
+    relevant_ids: list[MemoryId] | None = None
 
 
 class QrelsLine(Struct):
     query_id: QueryId
-    relevant_ids: list[int]
+    relevant_ids: list[MemoryId]
 
 
 class Strata(FileDataset):
@@ -90,7 +104,9 @@ class Strata(FileDataset):
         queries = self._queries()
         gold = self._gold(memories, queries)
         for id, (line, query) in queries.items():
-            if query.relevant_ids is not None and set(query.relevant_ids) != set(gold[id]):
+            if query.relevant_ids is not None and set(map(str, query.relevant_ids)) != set(
+                gold[id]
+            ):
                 place = f"{self.queries}, line {line}: {id}"
                 self.findings.add("relevant_ids differ from qrels", place)
         twins = NearDuplicates(tuple(memories.values()))
@@ -104,7 +120,7 @@ class Strata(FileDataset):
                     id=id,
                     text=query.text,
                     category=query.stratum,
-                    evidence=self._evidence(id, [memories[m].id for m in gold[id]], twins),
+                    evidence=self._evidence(id, gold[id], twins),
                 )
                 for id, (_, query) in queries.items()
             ),
@@ -113,8 +129,8 @@ class Strata(FileDataset):
         self._counts = count(scenario)
         yield scenario
 
-    def _memories(self) -> dict[int, Memory]:
-        rows = records_by_id(self.corpus, FlaggedLine, lambda row: row.id, self.findings)
+    def _memories(self) -> dict[str, Memory]:
+        rows = records_by_id(self.corpus, FlaggedLine, lambda row: str(row.id), self.findings)
         sensitive = [(line, id) for id, (line, row) in rows.items() if row.is_sensitive]
         if sensitive:
             refuse(
@@ -122,11 +138,18 @@ class Strata(FileDataset):
                 sensitive,
                 self.corpus,
             )
-        memories: dict[int, Memory] = {}
+        memories: dict[str, Memory] = {}
         for id, (_, row) in rows.items():
             values = {name: getattr(row, name) for name in DESCRIPTIONS}
             metadata = {name: "" if value is None else value for name, value in values.items()}
-            memories[id] = Memory(str(id), row.content, metadata=metadata)
+            memories[id] = Memory(
+                id,
+                row.content,
+                at=_in_utc(row.at),
+                session=row.session,
+                speaker=row.speaker,
+                metadata=row.metadata | metadata,
+            )
         return memories
 
     def _queries(self) -> dict[str, tuple[int, StrataQuery]]:
@@ -141,16 +164,16 @@ class Strata(FileDataset):
         return queries
 
     def _gold(
-        self, memories: Mapping[int, Memory], queries: Mapping[str, tuple[int, StrataQuery]]
-    ) -> dict[str, list[int]]:
+        self, memories: Mapping[str, Memory], queries: Mapping[str, tuple[int, StrataQuery]]
+    ) -> dict[str, list[str]]:
         """The relevant memories of each query; unknown ids are refused."""
-        gold: dict[str, dict[int, int]] = {}
+        gold: dict[str, dict[str, int]] = {}
         first_line: dict[str, int] = {}
         for line, row in records(self.qrels, QrelsLine, self.findings):
             first_line.setdefault(row.query_id, line)
             relevant = gold.setdefault(row.query_id, {})
             for memory in row.relevant_ids:
-                relevant.setdefault(memory, line)
+                relevant.setdefault(str(memory), line)
         checks: list[tuple[str, list[tuple[int, object]], Path]] = [
             (
                 "queries that have no line in qrels.jsonl",
@@ -194,3 +217,9 @@ class Strata(FileDataset):
                             "near-duplicate added to evidence", f"{question}: {twin}, twin of {id}"
                         )
         return tuple(evidence)
+
+
+def _in_utc(at: datetime | None) -> datetime | None:
+    if at is None or at.tzinfo is None:
+        return at and at.replace(tzinfo=UTC)
+    return at.astimezone(UTC)
