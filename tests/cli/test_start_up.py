@@ -31,7 +31,7 @@ HEAVY = {
     *("scipy", "pandas", "matplotlib", "httpx2", "openai", "onnxruntime", "tokenizers", "grpc"),
     *("mcp", "pydantic", "wordllama", "numba", "pygments", "markdown_it", "asyncio", "yaml"),
 }
-MOST_OF_A_RUN = 230
+MOST_OF_A_RUN = 231
 """Modules of ours; 220 when this was written, with those of report.html."""
 
 

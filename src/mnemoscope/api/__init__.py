@@ -27,12 +27,15 @@ from mnemoscope.runner.run_setup import RunConfig, require_checkpoints
 
 if TYPE_CHECKING:
     from mnemoscope.api.dataset_runs import DatasetResults, run_datasets
+    from mnemoscope.api.drafted_questions import draft_questions, review_questions
     from mnemoscope.api.judge_variants import judging_rules
     from mnemoscope.api.outside_answers import score_answers
 
 _ON_DEMAND = {
     "DatasetResults": "dataset_runs",
+    "draft_questions": "drafted_questions",
     "judging_rules": "judge_variants",
+    "review_questions": "drafted_questions",
     "run_datasets": "dataset_runs",
     "score_answers": "outside_answers",
 }
@@ -49,6 +52,7 @@ __all__ = [
     "cite",
     "compare",
     "compare_many",
+    "draft_questions",
     "dry_run",
     "durability_test",
     "estimate",
@@ -65,6 +69,7 @@ __all__ = [
     "questions",
     "report",
     "require_checkpoints",
+    "review_questions",
     "run",
     "run_config",
     "run_datasets",
