@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
@@ -15,6 +16,7 @@ from mnemoscope.types import Memory
 _FEWEST_WORDS = 7
 """Shorter memories say too little to ask about."""
 _MOST_WORDS = 400
+_CLAUSE_END = re.compile(r"[.!?,;:()\n]| [-–—] ")
 _LEAST_LETTERS = 0.85
 """Tables, lists of versions and code have more other characters than sentences have."""
 
@@ -32,6 +34,10 @@ class MemoryIndex:
             id: [one for one in phrases(self.memories[id].text) if not self._addresses(one)]
             for id in self.usable
         }
+        self._circles: defaultdict[str, set[str]] = defaultdict(set)
+        for memory in memories:
+            if memory.speaker:
+                self._circles[memory.session].add(memory.speaker)
         self._place = {memory.id: place for place, memory in enumerate(memories)}
         self._stems: dict[str, tuple[str, ...]] = {}
 
@@ -61,14 +67,25 @@ class MemoryIndex:
         """Whether no other memory than this and its near-duplicates has all these words."""
         return self.having(*texts) <= {id, *self.rules.twins(id)}
 
+    def date(self, id: str) -> str:
+        """The date of a memory; empty if it is not known."""
+        at = self.memories[id].at
+        return f"{at:%Y-%m-%d}" if at else ""
+
     def day(self, id: str) -> str:
-        """The day of a memory, else its session; empty if neither is known."""
-        memory = self.memories[id]
-        day = f"{memory.at:%Y-%m-%d}" if memory.at else ""
-        return f"{day} {memory.session}".strip()
+        """The date and the session of a memory; empty if neither is known."""
+        return f"{self.date(id)} {self.memories[id].session}".strip()
 
     def speaker(self, id: str) -> str:
         return self.memories[id].speaker
+
+    def circle(self, id: str) -> frozenset[str]:
+        """Who spoke in the session of a memory: two people of one name have different circles."""
+        return frozenset(self._circles[self.memories[id].session])
+
+    def met(self, name: str) -> set[str]:
+        """Everybody who spoke in a session with this speaker."""
+        return set().union(*(names for names in self._circles.values() if name in names))
 
     def are_apart(self, first: str, second: str) -> bool:
         """Whether two memories are not known to be of one day and session."""
@@ -82,6 +99,13 @@ class MemoryIndex:
         """The salient phrases that only this memory has."""
         salient = filter(self.is_salient, self.phrases[id])
         return [one for one in salient if self.is_only_in(id, one.text)]
+
+    def are_in_one_clause(self, id: str, *phrases: Phrase) -> bool:
+        """Whether a part of a sentence, between two punctuation marks, has all these phrases."""
+        return any(
+            all(one.text.lower() in clause.lower() for one in phrases)
+            for clause in _CLAUSE_END.split(self.memories[id].text)
+        )
 
     def time_order(self, id: str) -> tuple[float, int]:
         """Sorts memories by time; without times, by their place in the corpus."""

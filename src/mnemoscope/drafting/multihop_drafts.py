@@ -31,7 +31,12 @@ class MultihopDrafts:
         rng.shuffle(topics)
         for topic in topics:
             phrase, ids = joined[topic]
-            pairs = (pair for pair in combinations(ids, 2) if self._index.are_apart(*pair))
+            pairs = (
+                (one, two)
+                for one, two in combinations(ids, 2)
+                if self._index.are_apart(one, two)
+                and self._index.circle(one) == self._index.circle(two)
+            )
             first, second = next(pairs, ("", ""))
             if not first or not (said := self._said(first, second)):
                 continue
@@ -71,6 +76,7 @@ class MultihopDrafts:
             and not own & taken
             and self._index.frequency(one) <= self._index.rules.joining
             and self._index.is_only_in(id, topic.text, one.text)
+            and self._index.are_in_one_clause(id, topic, one)
         ]
         return min(found, key=lambda one: (self._index.frequency(one), one.text), default=None)
 
@@ -86,7 +92,10 @@ class MultihopDrafts:
         for day in order:
             topic, asked = rng.choice(topics[day])
             on_topic = self._index.having(topic.text)
-            others = [id for id in days[day] if id not in on_topic]
+            circle = self._index.circle(asked)
+            others = [
+                id for id in days[day] if id not in on_topic and self._index.circle(id) == circle
+            ]
             rng.shuffle(others)
             for other in others:
                 if own := self._index.own_phrases(other):

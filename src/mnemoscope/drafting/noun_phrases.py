@@ -14,8 +14,16 @@ from mnemoscope.drafting.word_lists import listed
 from mnemoscope.text.english import STOP_WORDS
 
 DETERMINERS = frozenset(
-    "a an the my your our his her their its this that these those some another every".split()
+    "a an the my your our his her their its this these those some another every".split()
 )
+_LIKENING = frozenset(
+    (
+        "is was be are were been being as of like become became becoming it's that's i'm he's "
+        "she's you're we're they're there's here's"
+    ).split()
+)
+"""What follows these is what something is like, not what is told about."""
+_OBJECTS = DETERMINERS | frozenset("me us you him them it".split())
 OWN = frozenset(("my", "our"))
 """Determiners of what belongs to the writer: the same thing each time."""
 _BREAKS = STOP_WORDS | listed("breaks")
@@ -27,6 +35,7 @@ _SPEAKER = re.compile(r"^[^\W\d][\w .'-]{0,30}: ")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _CAPITAL = re.compile(r"[A-Z][a-z]+(?:['’]s)?|[A-Z]{2,6}\+?|[A-Z][a-z]*[A-Z]\w*")
 _MARKUP = re.compile(r"[|<>`{}=\\]|\]\(|\]\[|https?:|^\s*[#*\-+]+\s|\w/\w")
+_ODD = re.compile(r"['’]|[a-z][A-Z]")
 _LONGEST = 3
 _SHORTEST_WORD = 3
 
@@ -50,7 +59,7 @@ class Phrase(NamedTuple):
     @property
     def asked(self) -> str:
         """The phrase as a question by another person names it."""
-        if self.is_name or self.determiner in ("", "every", "another"):
+        if self.is_name:
             return self.text
         return f"the {self.text}"
 
@@ -80,21 +89,25 @@ def _of_sentence(sentence: str) -> Iterator[Phrase]:
     tokens = _TOKEN.findall(sentence)
     place = 0
     while place < len(tokens):
-        token = tokens[place]
-        lower = token.lower()
+        lower = tokens[place].lower()
+        before = tokens[place - 1].replace("’", "'") if place else ""
         if lower in DETERMINERS:
             words = _run(tokens, place + 1)
-            follows = (
-                tokens[place + 1 + len(words)] if place + 1 + len(words) < len(tokens) else "."
-            )
-            if (one := _phrase(words, lower, follows)) is not None:
+            after = place + 1 + len(words)
+            follows = tokens[after] if after < len(tokens) else "."
+            one = _phrase(words, lower, follows) if before.lower() not in _LIKENING else None
+            if one is not None:
                 yield one
-            place += 1 + len(words)
-        elif place and (name := _name(tokens, place)):
-            if len(name) > 1 or len(name[0]) > _SHORTEST_WORD:
+            place = after
+        elif name := _name(tokens, place) if place else []:
+            after = place + len(name)
+            follows = tokens[after].lower() if after < len(tokens) else "."
+            # "Lord of the Rings" and "Under Armour" would be cut.
+            is_whole = follows != "of" and before.lower() != "of" and not before[:1].isupper()
+            if is_whole and (len(name) > 1 or len(name[0]) > _SHORTEST_WORD):
                 text = " ".join(name).removesuffix("'s").removesuffix("’s")
                 yield Phrase(text, name[-1].lower(), "", is_name=True)
-            place += len(name)
+            place = after
         else:
             place += 1
 
@@ -126,7 +139,10 @@ def _phrase(words: list[str], determiner: str, follows: str) -> Phrase | None:
     if not words or len(words) > _LONGEST or words[0].lower() in _BEGINS_NONE:
         return None
     after = follows.lower()
-    if words[-1].endswith("s") and after in DETERMINERS:
+    is_compound = not words[-1].endswith("s") and f"{after}s" in _VERBS
+    if after == "of" or is_compound:
+        return None  # half of "a slice of paradise", half of "a food drive"
+    if words[-1].endswith("s") and after in _OBJECTS:
         return None  # a verb with its object: "the document captures some"
     ends = not after.isalnum() or after in _BREAKS | _VERBS
     if not ends or any(char.isdigit() for word in words for char in word):
@@ -134,13 +150,13 @@ def _phrase(words: list[str], determiner: str, follows: str) -> Phrase | None:
     while len(words) > 1 and words[0].lower() in _VAGUE:
         words = words[1:]
     head = words[-1].lower()
-    if len(head) < _SHORTEST_WORD or any("'" in word or "’" in word for word in words):
+    if len(head) < _SHORTEST_WORD or any(map(_ODD.search, words)):
         return None
     looks_verbal = head.endswith(("ed", "ly", "est", "ful", "ous", "ive", "able"))
     if looks_verbal or head in _VAGUE or head in _VERBS:
         return None
     if head in _DATES or (head.endswith("ing") and len(words) > 1):
         return None
-    if determiner in ("this", "that") and len(words) == 1:
-        return None  # "that reminds", "this helps"
+    if determiner == "this" and len(words) == 1:
+        return None  # "this helps"
     return Phrase(" ".join(words), head, determiner, is_name=False)

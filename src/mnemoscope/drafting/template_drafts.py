@@ -6,7 +6,6 @@ asked about one memory are not offered.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
@@ -101,18 +100,14 @@ class TemplateDrafts:
 
     def _absent(self, rng: Random) -> Iterator[Draft]:
         speakers = sorted(self._index.speakers)
-        together: defaultdict[str, set[str]] = defaultdict(set)
-        for memory in self._index.memories.values():
-            together[memory.session].add(memory.speaker)
-        met: defaultdict[str, set[str]] = defaultdict(set)
-        for names in together.values():
-            for name in names:
-                met[name] |= names
+        met = {name: self._index.met(name) for name in speakers}
         for id in self._shuffled(rng):
             if not (own := self._index.own_phrases(id)):
                 continue
             phrase = rng.choice(own)
-            strangers = [name for name in speakers if name not in met[self._index.speaker(id)]]
+            strangers = [
+                name for name in speakers if name not in met.get(self._index.speaker(id), ())
+            ]
             if strangers:
                 who = rng.choice(strangers)
                 yield Draft("absent", f"What did {who} say about {phrase.asked}?", ())

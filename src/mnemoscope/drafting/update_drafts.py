@@ -20,18 +20,19 @@ _CHANGED = re.compile(
     r"improved|recovered|healed|ready|almost|done|received|joined|became|landed|ended|raised|"
     r"upgraded|renovated|restored|expanded|reached|booked|injured|hurt|sprained|tore|grew|doubled|"
     r"extended|redid|rebuilt|rewrote|hired|fired|promoted|graduated|took off|blew up|"
-    r"wrapp(?:ed|ing) up|set up|settled|instead)\b",
+    r"wrapp(?:ed|ing) up|set up|settled)\b",
     re.I,
 )
 _BEGUN = re.compile(
-    r"\b(?:start|started|starting|open|opening|join|joined|joining|buy|bought|get|got|adopt|adopted|"
-    r"plan|planning|want|try|trying|looking for|thinking of|sign|signed|write|wrote|writing|work|"
-    r"working|make|made|making|create|created|creating|build|building|have|having|launch)\b",
+    r"\b(?:start|started|starting|open|opening|join|joined|joining|buy|bought|adopt|adopted|plan|"
+    r"planning|looking for|sign|signed|write|wrote|writing|create|created|creating|build|building|"
+    r"launch|launched)\b",
     re.I,
 )
+_LONG_AGO = re.compile(r"years? ago\b", re.I)
 _LOOKING_BACK = re.compile(r"\b(?:since|after|ago|'?cause|because|when I|used to|if)\b", re.I)
 _MOST_ON_A_DAY = 3
-_NEAR = 5
+_NEAR, _NEAR_A_NAME = 5, 2
 """So many words may stand between a word of change and what changed."""
 _MOST_ON_A_THING = 80
 
@@ -44,25 +45,30 @@ class UpdateDrafts:
 
     def drafts(self, rng: Random) -> Iterator[Draft]:
         """A thing with a name, or of the speaker's own, whose last memory tells a change."""
-        topics: set[tuple[str, str]] = set()
+        topics: set[tuple[str, tuple[str, ...], str]] = set()
         for id in self._index.usable:
             if self._index.memories[id].at is None:
                 continue  # the order of a file says nothing about what is later
             for phrase in self._index.phrases[id]:
                 if self._is_lasting(phrase, self._index.speaker(id)):
-                    topics.add((self._index.speaker(id), _thing(phrase)))
+                    circle = tuple(sorted(self._index.circle(id)))
+                    topics.add((self._index.speaker(id), circle, _thing(phrase)))
         order = sorted(topics)
         rng.shuffle(order)
-        for speaker, text in order:
+        for speaker, circle, text in order:
             ids = sorted(
-                (id for id in self._index.having(text) if self._index.speaker(id) == speaker),
+                (
+                    id
+                    for id in self._index.having(text)
+                    if self._index.speaker(id) == speaker and self._index.circle(id) == set(circle)
+                ),
                 key=self._index.time_order,
             )
             if not 2 <= len(ids) <= _MOST_ON_A_THING:
                 continue
             for last in reversed(ids[1:]):
                 now = self._changed(last, text)
-                day = [id for id in ids if self._index.day(id) == self._index.day(last)]
+                day = [id for id in ids if self._index.date(id) == self._index.date(last)]
                 before = [
                     id for id in ids[: ids.index(day[0])] if self._named(id, text) is not None
                 ]
@@ -96,6 +102,8 @@ class UpdateDrafts:
         found = self._named(id, text)
         if found is None or not self._is_lasting(found, self._index.speaker(id)):
             return None
+        if _LONG_AGO.search(self._index.memories[id].text):
+            return None
         return found if self._is_near(_CHANGED, id, found) else None
 
     def _latest(
@@ -114,10 +122,12 @@ class UpdateDrafts:
 
     def _is_near(self, pattern: re.Pattern[str], id: str, phrase: Phrase) -> bool:
         """Whether the pattern stands next to the phrase, in a clause that does not look back."""
-        words = rf"(?:[\w'’&-]+ ){{0,{_NEAR}}}"
-        own = re.escape(phrase.text)
+        word, own = r"[\w'’&-]+ ", re.escape(phrase.text)
+        before = _NEAR_A_NAME if phrase.is_name else _NEAR
         near = re.compile(
-            rf"{pattern.pattern} {words}{own}\b|\b{own} {words}{pattern.pattern}", re.I
+            rf"{pattern.pattern} (?:{word}){{0,{before}}}{own}\b"
+            rf"|\b{own} (?:{word}){{0,{_NEAR_A_NAME}}}{pattern.pattern}",
+            re.I,
         )
         return any(
             near.search(one) and not _LOOKING_BACK.search(one)
