@@ -155,7 +155,7 @@ def _print_drafted(made: DraftedQuestions) -> None:
     for stratum, count in made.short.items():
         say(
             err,
-            f"only {count:,} questions of {stratum} could be drafted",
+            f"{stratum}: only {count:,} of {made.wanted:,} questions could be drafted",
             before="[yellow]note:[/] ",
         )
     say(out, f"next: mnemoscope questions review {made.folder}")
