@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ REASON = "1 of 3 questions of paraphrase share too many words with their memory"
 
 @pytest.fixture
 def planted(store: Path) -> Path:
-    """A store with three paraphrases, of which one copies its memory and claims that it does not."""
+    """A store with three paraphrases, of which one copies its memory and denies it."""
     ms.draft_questions(store, per_stratum=3)
     path = store / "queries.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -42,10 +41,11 @@ def test_figures_of_a_broken_stratum_are_withheld_everywhere(
     least = f"{told_apart(9):.2f} or more"
     assert f"9 questions with evidence tell two systems apart that differ by {least}" in told
 
-    bm25, dense = ms.load(out)
+    results = ms.load(out)
+    bm25, dense = results["bm25"], results["dense"]
     assert sorted(bm25.metrics["by_category"]) == ["exact", "multihop", "update"]
     assert bm25.metrics["withheld"] == {"paraphrase": REASON}
-    assert "paraphrase" not in {row.scope for row in bm25.figures()}
+    assert "paraphrase" not in {row.category for row in bm25.figures()}
     assert f"withheld: {REASON}" in (out / "bm25" / "report.md").read_text()
 
     found = ms.compare(bm25, dense).paired
