@@ -29,6 +29,15 @@ class Parrot:
         return json.dumps({"question": memories.strip(), "answer": "it"})
 
 
+class Inventor:
+    """A model whose question is good and whose answer is not in the memory."""
+
+    def complete(self, prompt: Prompt) -> str:
+        return json.dumps(
+            {"question": "Where did Ben exercise his four-legged friend?", "answer": "the moon"}
+        )
+
+
 class Writer:
     """A model that words one question well and answers nothing else."""
 
@@ -112,6 +121,15 @@ def test_a_model_words_what_obeys_the_rules(store: Path, questions_of: Lines) ->
     [line] = worded
     assert line["drafted_by"] == f"{__name__}:Writer"
     assert (line["relevant_ids"], line["answer"]) == (["s2.2"], "a beach")
+
+
+def test_an_answer_that_the_memory_does_not_give_is_left_out(
+    store: Path, questions_of: Lines
+) -> None:
+    ms.draft_questions(store, strata=["paraphrase"], model=f"{__name__}:Inventor")
+    worded = [line for line in questions_of(store) if line["drafted_by"] != "templates"]
+    assert worded
+    assert not any(line.get("answer") for line in worded)
 
 
 def test_what_cannot_be_drafted_is_an_error(tmp_path: Path, store: Path) -> None:

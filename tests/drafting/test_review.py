@@ -11,6 +11,7 @@ import pytest
 
 import mnemoscope as ms
 from mnemoscope._store.errors import UsageError
+from mnemoscope.cli import console
 from mnemoscope.cli import questions as command
 from mnemoscope.cli.app import invoke
 from mnemoscope.datasets.strata import Strata
@@ -132,7 +133,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
         given = replies()
         monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-        monkeypatch.setattr(command.out, "input", lambda _: next(given))
+        monkeypatch.setattr(console.out, "input", lambda _: next(given))
         monkeypatch.setattr(command, "_line_to_edit", lambda _: next(given))
 
     return typing

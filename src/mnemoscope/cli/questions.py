@@ -198,6 +198,8 @@ def review(folder: Path, /) -> None:
 
 def _show(item: ReviewItem) -> None:
     say(out, item.question.text, before="[bold cyan]question:[/] ")
+    if item.question.answer:
+        say(out, item.question.answer, before="[green]answer:[/]   ")
     for memory in item.superseded:
         when = f"{memory.at:%d %b %Y} " if memory.at else ""
         say(out, f"{when}{memory.text}", before="[dim]earlier:[/]  ")

@@ -39,6 +39,7 @@ def question_sha256(question: StratumQuestion) -> str:
         question.stratum,
         sorted(question.gold),
         sorted(question.superseded),
+        question.answer,
     ]
     return hashlib.sha256(msgspec.json.encode(shown)).hexdigest()
 

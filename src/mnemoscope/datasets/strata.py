@@ -166,9 +166,8 @@ class Strata(FileDataset):
                     [(line, one) for one in unknown],
                     self.queries,
                 )
-            asked.append(
-                StratumQuestion(id, query.text, query.stratum, tuple(gold[id]), superseded)
-            )
+            own = (id, query.text, query.stratum, tuple(gold[id]), superseded, query.answer)
+            asked.append(StratumQuestion(*own))
         rules = StrataRules(tuple(memories.values()), twins)
         self.broken = [one for question in asked for one in rules.broken(question)]
         self.withheld = withheld_strata(asked, self.broken)

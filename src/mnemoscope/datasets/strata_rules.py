@@ -59,6 +59,8 @@ class StratumQuestion(NamedTuple):
     stratum: str
     gold: tuple[str, ...]
     superseded: tuple[str, ...] = ()
+    answer: str = ""
+    """The reference answer, if there is one; no rule is about it."""
 
 
 class BrokenRule(NamedTuple):

@@ -124,7 +124,8 @@ class _Selection:
         gold = tuple(
             dict.fromkeys(one for id in draft.gold for one in (id, *self._rules.twins(id)))
         )
-        question = StratumQuestion("", draft.text, self._stratum, gold, draft.superseded)
+        own = (draft.text, self._stratum, gold, draft.superseded, draft.answer)
+        question = StratumQuestion("", *own)
         broken = self._rules.broken(question)
         if broken:
             self.dropped[broken[0].rule] += 1

@@ -10,6 +10,7 @@ from mnemoscope.models.chat import ModelFailure
 from mnemoscope.models.model_loader import load_model
 from mnemoscope.models.prompts import load_prompt
 from mnemoscope.models.replies import parse_json, without_thoughts
+from mnemoscope.text.tokenize import stems
 
 _TRIES = 2
 _HOLES = frozenset(("task", "memories", "example", "problem"))
@@ -68,9 +69,15 @@ class ModelDrafts:
             asked = StratumQuestion("", text, draft.stratum, draft.gold, draft.superseded)
             broken = self._rules.broken(asked) if text else []
             if text and not broken:
-                return draft._replace(text=text, answer=answer, note=f"attempt {attempt + 1}")
+                note = f"attempt {attempt + 1}"
+                return draft._replace(text=text, answer=self._entitled(answer, draft), note=note)
             problem = broken[0].detail if broken else "the question is empty"
         return None
+
+    def _entitled(self, answer: str, draft: Draft) -> str:
+        """The answer if the memories have all its words, else none: models invent some."""
+        said = {stem for id in draft.gold for stem in self._rules.terms[id]}
+        return answer if set(stems(answer)) <= said else ""
 
     def _shown(self, draft: Draft) -> str:
         memories = self._rules.memories

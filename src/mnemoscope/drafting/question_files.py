@@ -65,4 +65,5 @@ def asked(query: StrataQuery) -> StratumQuestion:
         query.stratum,
         tuple(map(str, query.relevant_ids or ())),
         tuple(map(str, query.superseded_ids)),
+        query.answer,
     )
