@@ -153,6 +153,11 @@ def test_the_reason_counts_each_question_once() -> None:
     }
 
 
+def test_a_question_of_many_words_can_be_checked(rules: StrataRules) -> None:
+    text = " ".join(f"word{number}" for number in range(5_000)) + ' ferry "tickets" \0 Lindholm'
+    assert broken(rules, "exact", text, "m1") == []
+
+
 def test_a_recorded_overlap_is_not_believed(tmp_path: Path) -> None:
     corpus = [{"id": memory.id, "content": memory.text} for memory in MEMORIES]
     query = {"query_id": "p", "text": FERRY, "stratum": "paraphrase", "_jaccard": 0.02}

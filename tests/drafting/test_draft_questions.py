@@ -104,6 +104,17 @@ def test_questions_of_a_person_stay_and_undecided_drafts_are_replaced(
     assert sum(line["stratum"] == "exact" for line in found) == 2
 
 
+def test_a_killed_draft_is_refused_and_drafting_again_repairs_it(store: Path) -> None:
+    ms.draft_questions(store, per_stratum=2, seed=1)
+    old = (store / "queries.jsonl").read_bytes()
+    ms.draft_questions(store, per_stratum=2, seed=2)
+    (store / "queries.jsonl").write_bytes(old)  # as if killed between the two files
+    with pytest.raises(DataError, match=r"no line in qrels\.jsonl"):
+        list(Strata(store).scenarios())
+    ms.draft_questions(store, per_stratum=2, seed=2)
+    assert len(list(Strata(store).scenarios())) == 1
+
+
 def test_a_stratum_can_be_drafted_alone(store: Path, questions_of: Lines) -> None:
     ms.draft_questions(store, per_stratum=1, strata=["exact"])
     ms.draft_questions(store, per_stratum=1, strata=["absent"])

@@ -78,7 +78,7 @@ def test_a_killed_review_loses_at_most_the_decision_being_written(drafted: Path)
     first, second, *_ = session.waiting()
     session.accept(first.question)
     with (drafted / "review.jsonl").open("ab") as file:
-        file.write(b'{"query_id": "exact_0')
+        file.write(b'{"query_id": "exact_')
     assert confirmed(drafted) == 1
     again = ms.review_questions(drafted)
     assert len(again.waiting()) == 3

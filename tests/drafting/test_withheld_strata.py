@@ -66,11 +66,11 @@ def test_the_check_names_the_question_and_the_rule(
     assert invoke(["datasets", "check", "strata", "--data", str(planted), "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     [broken] = found["broken"]
-    assert (broken["question"], broken["stratum"]) == ("paraphrase_001", "paraphrase")
+    assert broken["question"].startswith("paraphrase_")
     assert "at most 0.18" in broken["detail"]
     assert found["problems"] == [f"withheld: {REASON}"]
     assert invoke(["datasets", "check", "strata", "--data", str(planted)]) == 1
-    assert "paraphrase_001" in capsys.readouterr().out
+    assert broken["question"] in capsys.readouterr().out
 
 
 def test_a_part_of_the_questions_withholds_as_the_whole_does(planted: Path, tmp_path: Path) -> None:

@@ -303,7 +303,7 @@ class _FullText:
                     place,
                     memory.text,
                     *(str(memory.metadata.get(field, "")) for field in fields),
-                    float(memory.metadata.get("importance") or 0.5),
+                    0.5 if (given := memory.metadata.get("importance", "")) == "" else given,
                 )
                 for place, memory in enumerate(self._memories)
             ),

@@ -23,6 +23,7 @@ SEED = 42
 _MOST_TRIED = 50
 """So many candidates for each question that is wanted are tried; a model is asked for fewer."""
 _MOST_ASKED_OF_MODEL = 4
+_ID_LENGTH = 6
 _SAME_MEMORY = "ask for a memory that has a question of this stratum"
 _REJECTED = "were rejected by a person before"
 
@@ -115,7 +116,7 @@ class _Selection:
         own = [asked(query) for query in kept if query.stratum == stratum]
         self._taken = {id for one in own for id in one.gold}
         self._texts = {one.text for one in own}
-        self._numbers = {query.query_id for query in kept}
+        self._ids = {query.query_id for query in kept}
         self.chosen: list[StrataQuery] = []
         self.dropped: Counter[str] = Counter()
 
@@ -138,7 +139,7 @@ class _Selection:
             self._texts.add(draft.text)
             self.chosen.append(
                 StrataQuery(
-                    self._next_id(),
+                    self._id_of(question),
                     draft.text,
                     self._stratum,
                     list(gold),
@@ -148,11 +149,12 @@ class _Selection:
                 )
             )
 
-    def _next_id(self) -> str:
-        number = 1
-        while (id := f"{self._stratum}_{number:03d}") in self._numbers:
-            number += 1
-        self._numbers.add(id)
+    def _id_of(self, question: StratumQuestion) -> str:
+        """An id that another question never gets, so that files of two drafts cannot be mixed."""
+        digest, length = question_sha256(question), _ID_LENGTH
+        while (id := f"{self._stratum}_{digest[:length]}") in self._ids:
+            length += 1
+        self._ids.add(id)
         return id
 
 

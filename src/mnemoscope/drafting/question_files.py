@@ -37,6 +37,8 @@ class QuestionFiles:
             gold.setdefault(row.query_id, []).extend(row.relevant_ids)
         queries = []
         for query in read_records(path, StrataQuery):
+            if query.query_id not in gold and query.drafted_by:
+                continue  # a killed process had written only qrels.jsonl
             if query.query_id not in gold:
                 raise DataError(f"{query.query_id!r} has no line in {QRELS}", file=path)
             # qrels.jsonl decides about relevance; the copy in queries.jsonl may be old.
@@ -45,7 +47,11 @@ class QuestionFiles:
         return cls(folder, queries)
 
     def save(self) -> None:
-        """Write both files. A reader between the two writes finds a mismatch, not wrong labels."""
+        """Write both files.
+
+        Between the two writes the ids do not match, which the loader refuses; drafting again or
+        reviewing repairs it.
+        """
         qrels = [QrelsLine(one.query_id, one.relevant_ids or []) for one in self.queries]
         write_atomically(self.folder / QRELS, encode_lines(qrels))
         write_atomically(self.folder / QUERIES, encode_lines(self.queries))
