@@ -22,6 +22,7 @@ from mnemoscope._store.spec import Spec
 from mnemoscope.connectors.http import Http
 from mnemoscope.connectors.http.client import ServerError
 from mnemoscope.connectors.http.rest_mapping import find_mapping, shipped
+from mnemoscope.connectors.live_store import LIVE_NOTE
 from mnemoscope.datasets.locomo import Locomo
 from mnemoscope.runner.conformance import check_system
 from mnemoscope.runner.run import Settings, run
@@ -132,8 +133,8 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def opened(raw: RawServer, mapping: object) -> Http:
-    system = Http(raw.url, timeout=20.0, patience=0.3, mapping=str(mapping))
+def opened(raw: RawServer, mapping: object, *, live: bool = False) -> Http:
+    system = Http(raw.url, timeout=20.0, patience=0.3, mapping=str(mapping), live=live)
     system.reset("conv 26")
     return system
 
@@ -257,7 +258,7 @@ def test_a_second_worker_on_a_server_with_one_space_is_refused(
     _, raw = notes
     text = NOTES.replace("${space}", "room") + "reset: [{method: GET, path: /ping}]\n"
     file = write(tmp_path, re.sub(r"leave:\n.*\n", "", text))
-    system, other = opened(raw, file), Http(raw.url, mapping=str(file))
+    system, other = opened(raw, file, live=True), Http(raw.url, mapping=str(file), live=True)
     with pytest.raises(MnemoscopeError, match=r"one memory at a time.*--workers 1"):
         other.reset("scope")
     system.close()
@@ -484,7 +485,9 @@ remember: {{path: /add, body: {{text: "${{memory.text}}", at: "${{memory.at}}", 
 recall: {{path: /search, body: {{text: "${{query.text}}", room: "{room}"}}}}
 """
     with RawServer(lambda call: Said({})) as raw:
-        noted = Http(raw.url, mapping=str(write(tmp_path, text))).identity()["notes"]
+        noted = Http(raw.url, mapping=str(write(tmp_path, text)), live=True).identity()["notes"]
+    *noted, live = noted
+    assert live == LIVE_NOTE
     assert [says in note for note in noted] == ([True] if says else [])
 
 

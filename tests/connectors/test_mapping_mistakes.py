@@ -80,7 +80,7 @@ def test_a_failed_health_check_shows_the_expectation_and_the_reply(tmp_path: Pat
         '"${memory.text}"}, recall: {path: /find, body: "${query.text}"}}'
     )
     with RawServer(lambda call: Said({"status": "up"})) as server:
-        system = Http(server.url, mapping=str(path))
+        system = Http(server.url, mapping=str(path), live=True)
         with pytest.raises(
             ServerError, match=r"health\.expect, .*status == 'ok'.* not true of .*up"
         ):

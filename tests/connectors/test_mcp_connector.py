@@ -100,7 +100,9 @@ def opened(mapped: Mapped) -> Iterator[Callable[..., Mcp]]:
     connectors: list[Mcp] = []
 
     def open_system(kind: str, address: str = "") -> Mcp:
-        system = Mcp(address or command(kind), mapping=mapped(kind), timeout=30.0)
+        # What it leaves in the place of the address is outside of its scratch folder.
+        live = bool(address)
+        system = Mcp(address or command(kind), mapping=mapped(kind), timeout=30.0, live=live)
         connectors.append(system)
         system.reset("scope")
         system.remember(MEMORIES)
@@ -190,7 +192,7 @@ def test_two_workers_give_the_same_results_as_one(
 ) -> None:
     place = tmp_path / "pids"
     place.mkdir()
-    spec = f"mcp:{command('plain', place)},mapping={mapped('plain')}"
+    spec = f"mcp:{command('plain', place)},mapping={mapped('plain')},live=on"
     one, two = (trials(locomo, tmp_path / str(n), spec, workers=n) for n in (1, 2))
     assert len(one) == 12
     assert {trial.status for trial in one} == {"answered"}
@@ -268,13 +270,13 @@ def test_a_closed_or_dropped_connector_leaves_nothing_running(
     system = opened("plain", command("plain", place))
     [scratch] = scratch_folders(_own_tmp)
     [server] = [
-        int(file.name) for file in place.iterdir() if f"KEPT_IN={scratch}" in env(file.name)
+        int(file.name) for file in place.iterdir() if f"TMPDIR={scratch}/tmp" in env(file.name)
     ]
     assert not is_gone(server)
     system.close()
     assert scratch_folders(_own_tmp) == []
     assert eventually(lambda: all_gone(place))
-    let_go = Mcp(command("plain", place), mapping=mapped("plain"))
+    let_go = Mcp(command("plain", place), mapping=mapped("plain"), live=True)
     let_go.reset("scope")
     assert not all_gone(place)
     del let_go
@@ -299,7 +301,7 @@ def test_a_process_that_is_killed_leaves_nothing(mapped: Mapped, tmp_path: Path)
     folder.mkdir()
     script = (
         "import sys, time; from mnemoscope.connectors.mcp.mcp_connector import Mcp\n"
-        f"connector = Mcp({command('plain', place)!r}, mapping={mapped('plain')!r})\n"
+        f"connector = Mcp({command('plain', place)!r}, mapping={mapped('plain')!r}, live=True)\n"
         "connector.reset('scope'); print('open', flush=True); time.sleep(600)"
     )
     ours = subprocess.Popen(

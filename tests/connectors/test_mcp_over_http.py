@@ -90,7 +90,7 @@ def opened(mapped: Mapped) -> Iterator[Opened]:
     connectors: list[Mcp] = []
 
     def open_system(mapping: str, server: Served, **options: str) -> Mcp:
-        system = Mcp(server.url, str(mapped(mapping)), **options)  # type: ignore[arg-type]
+        system = Mcp(server.url, str(mapped(mapping)), live=True, **options)  # type: ignore[arg-type]
         connectors.append(system)
         system.reset("scope")
         system.remember(MEMORIES)
@@ -168,7 +168,7 @@ def test_a_reset_by_forget_deletes_all_sent_memories_and_so_does_close(
     assert ids(system) == []
     system.remember([BOAT])
     system.close()
-    reader = Mcp(shared.url, str(mapped(FORGETTING)))
+    reader = Mcp(shared.url, str(mapped(FORGETTING)), live=True)
     assert ids(reader) == []
     reader.close()
 
@@ -206,7 +206,7 @@ def test_only_one_process_at_a_time_may_use_a_shared_server(
     with pytest.raises(MnemoscopeError, match=r"holds one memory at a time.*--workers 1"):
         opened(PLAIN, shared)
     first.close()
-    spec = f"mcp:{shared.url},mapping={mapped(PLAIN)}"
+    spec = f"mcp:{shared.url},mapping={mapped(PLAIN)},live=on"
     with pytest.raises(MnemoscopeError, match="holds one memory at a time"):
         measured(locomo, tmp_path, spec, workers=2)
     done = measured(locomo, tmp_path, spec)
@@ -234,7 +234,9 @@ def undisturbed(
 ) -> RunDirectory:
     place = tmp_path_factory.mktemp("undisturbed")
     (place / "plain.yaml").write_text(PLAIN)
-    return measured(locomo, place / "out", f"mcp:{shared.url},mapping={place / 'plain.yaml'}")
+    return measured(
+        locomo, place / "out", f"mcp:{shared.url},mapping={place / 'plain.yaml'},live=on"
+    )
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -246,7 +248,9 @@ def test_a_server_that_restarts_in_a_run_does_not_change_the_journal(
         served("plain", PLAIN_FATE=f"conv-1/q2 {when} {mark}") as crashing,
         crashing.started_again_when_it_dies(),
     ):
-        disturbed = measured(locomo, tmp_path, f"mcp:{crashing.url},mapping={mapped(PLAIN)}")
+        disturbed = measured(
+            locomo, tmp_path, f"mcp:{crashing.url},mapping={mapped(PLAIN)},live=on"
+        )
     assert mark.exists()
     assert disturbed.trials_path.read_bytes() == undisturbed.trials_path.read_bytes()
     assert disturbed.read_json("timing.json")["counters"]["restarts"] == 1
@@ -270,7 +274,7 @@ def test_a_server_that_died_is_lost_until_it_runs_again(mapped: Mapped, opened: 
             system.remember([REX])
         server.end()
         system.close()
-        impatient = Mcp(server.url, str(mapped(PLAIN)), patience=0.2)
+        impatient = Mcp(server.url, str(mapped(PLAIN)), patience=0.2, live=True)
         with pytest.raises(MnemoscopeError, match=r"is down .*: start it, then repeat the command"):
             impatient.reset("scope")
         impatient.close()
@@ -285,7 +289,7 @@ def test_a_key_is_sent_and_never_repeated(
     monkeypatch.setenv("WORD_TO_OPEN", "sesame-sesame")
     with served("plain", PLAIN_KEY="sesame-sesame") as server:
         assert ids(opened(PLAIN, server, key="WORD_TO_OPEN")) == [REX.id, "m2", "m3"]
-        spec = f"mcp:{server.url},mapping={mapped(PLAIN)}"
+        spec = f"mcp:{server.url},mapping={mapped(PLAIN)},live=on"
         with pytest.raises(UsageError, match=r"refuses the session.*name the environment variable"):
             described(spec)
         opening = described(f"{spec},key=WORD_TO_OPEN")
@@ -301,7 +305,7 @@ def test_environment_values_are_sent_and_never_repeated_in_errors(
     monkeypatch.setenv("WORD_TO_OPEN", "refuse sesame")
     before, forget, rest = PLAIN.partition('delete, arguments: {key: "')
     told = before + forget + "${env.WORD_TO_OPEN}" + rest
-    system = Mcp(shared.url, str(mapped(told)))
+    system = Mcp(shared.url, str(mapped(told)), live=True)
     system.reset("scope")
     with pytest.raises(ToolError, match=r"^delete: there is no …m2$"):
         system.forget(Selector((PIANO,)))
@@ -311,7 +315,7 @@ def test_environment_values_are_sent_and_never_repeated_in_errors(
     with pytest.raises(
         UsageError, match="uses the environment variable WORD_TO_OPEN, which is not set"
     ):
-        Mcp(shared.url, str(mapped(told)))
+        Mcp(shared.url, str(mapped(told)), live=True)
 
 
 @pytest.mark.parametrize(

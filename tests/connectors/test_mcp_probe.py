@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import Any
 import pytest
 from tests.optional import missing
 
-from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.errors import DataError, MnemoscopeError, UsageError
 from mnemoscope.cli.systems import probe as command
 from mnemoscope.connectors.mcp.mcp_connector import Mcp
 from mnemoscope.connectors.mcp.propose_mapping import (
+    ID_IN_PROSE,
     MappingProposal,
     ProbeResult,
     probe,
@@ -49,16 +51,49 @@ def recalled(seen: ProbeResult, kind: str, place: Path) -> list[list[str]]:
     return found
 
 
-def test_for_a_ranked_server_the_proposal_works_and_says_why_it_cannot_forget(
+def test_for_a_ranked_server_the_proposal_forgets_by_the_id_in_the_reply(
     tmp_path: Path,
 ) -> None:
     seen = probe(address("ranked"))
     assert seen.server == {"name": "test-ranked", "version": "1.0"}
-    assert recalled(seen, "ranked", tmp_path / "m.yaml") == [["Conv/1"]]
+    assert recalled(seen, "ranked", tmp_path / "m.yaml") == [["Conv/1"], ["m2"]]
     assert seen.proposal.mapping["reset"] == "scope"
-    [lacking] = seen.proposal.missing
-    assert lacking.startswith("forget: delete_memory needs the server's own id; set remember.keep")
-    assert f"#   - {lacking}" in seen.yaml
+    assert seen.proposal.missing == []
+    [doubt] = [one for one in seen.proposal.uncertain if "keep_pattern" in one]
+    assert doubt.startswith("remember: delete_memory needs the server's own id")
+    assert f"#   - {doubt}" in seen.yaml
+
+
+@pytest.mark.parametrize(
+    ("reply", "id"),
+    [
+        ("Stored note with ID: 17", "17"),
+        ("Memory saved (id=a-1_b). It is valid.", "a-1_b"),
+        ('{"status": "stored", "id": "own-3"}', "own-3"),
+        ("Added memory, UUID `6f9619ff-8b86-d011` in 3 ms", "6f9619ff-8b86-d011"),
+        ("The new id is 42", "42"),
+        ("I did it", None),
+    ],
+)
+def test_ids_are_found_in_prose(reply: str, id: str | None) -> None:
+    assert [match[1] for match in re.finditer(ID_IN_PROSE, reply)] == ([id] if id else [])
+
+
+def test_what_is_missing_is_a_skeleton_in_the_mapping() -> None:
+    given = [tool("ping"), tool("find_notes", query={"type": "string"})]
+    proposal = propose("half", given, restarts=False)
+    text = proposal.yaml("half")
+    assert not proposal.usable
+    for line in ("# remember:", "#   tool: TOOL", "#   ping, find_notes", "# reset: forget"):
+        assert line in text.splitlines() or any(one.startswith(line) for one in text.splitlines())
+    assert "# recall:" not in text.splitlines()
+    # Filled in as it says, it is a mapping.
+    filled = re.sub(
+        r"(?m)^# (remember:|  tool: TOOL|  arguments: \{PAR.*memory.dated.*)$", r"\1", text
+    )
+    filled = filled.replace("TOOL", "ping").replace("PARAMETER", "text") + "reset: scope\n"
+    with pytest.raises(DataError, match=r"reset: scope, but remember does not send"):
+        read(filled, Path("filled"))
 
 
 def test_for_a_server_with_text_replies_the_proposal_works(tmp_path: Path) -> None:
@@ -66,7 +101,7 @@ def test_for_a_server_with_text_replies_the_proposal_works(tmp_path: Path) -> No
     assert recalled(seen, "tags", tmp_path / "m.yaml") == [["Conv/1"], ["m2"]]
     assert seen.proposal.missing == []
     [doubt] = seen.proposal.uncertain
-    assert doubt.startswith("reset: a restart; if the server writes a file, put it into ${scratch}")
+    assert doubt.startswith("reset: a restart with a new home")
 
 
 def test_for_a_server_of_entities_the_proposal_uses_keywords(tmp_path: Path) -> None:

@@ -54,7 +54,8 @@ def opened() -> Iterator[Callable[..., Stdio]]:
     systems: list[Stdio] = []
 
     def open_system(trouble: str, place: str = "") -> Stdio:
-        system = Stdio(raw(trouble, place), timeout=30.0)
+        # What it leaves in the place is outside of its scratch folder.
+        system = Stdio(raw(trouble, place), timeout=30.0, live=bool(place))
         systems.append(system)
         system.reset("scope")
         system.remember(MEMORIES)
@@ -147,7 +148,7 @@ def test_an_exit_costs_one_question_and_a_new_child_gets_the_others(
 def test_a_hanging_child_is_ended_with_its_worker(locomo: Path, tmp_path: Path) -> None:
     place = tmp_path / "pids"
     place.mkdir()
-    hanging = f"stdio:{raw('hang', place)}"
+    hanging = f"stdio:{raw('hang', place)},live=on"
     [asked] = trials(with_trouble(locomo, tmp_path), tmp_path / "out", hanging, recall=2.0)
     assert [trial.status for trial in asked].count("timeout") == 1
     assert [trial.status for trial in asked].count("answered") == 14
@@ -181,12 +182,12 @@ def test_the_identity_covers_the_command_its_files_and_hello(tmp_path: Path) -> 
     settings = tmp_path / "settings.toml"
     script.write_text((HERE / "raw_adapter.py").read_text())
     settings.write_text("a = 1")
-    spec = Spec.parse(f"stdio:{sys.executable} {script} none {tmp_path} --settings={settings}")
+    spec = Spec.parse(f"stdio:{sys.executable} {script} none . --settings={settings}")
     before = described(spec).identity
     assert before["command"][1:] == [
         str(script),
         "none",
-        str(tmp_path),
+        ".",
         f"--settings={settings}",
     ]
     assert set(before["files_sha256"]) == {sys.executable, str(script), str(settings)}
@@ -339,7 +340,7 @@ def test_a_deadline_ends_the_child_and_its_own_children(
 def test_a_closed_or_dropped_system_leaves_nothing_running(opened: Opened, tmp_path: Path) -> None:
     opened("none", str(tmp_path)).close()
     assert all_gone(tmp_path)
-    let_go = Stdio(raw("none", tmp_path))
+    let_go = Stdio(raw("none", tmp_path), live=True)
     assert hasattr(let_go, "recall")
     assert not all_gone(tmp_path)
     del let_go

@@ -116,7 +116,7 @@ class World:
         words += ["--out", str(self.folder / out), "--workers", "1", *more]
         for mode in modes:
             command = f"{self._python} -S -E {adapter}/adapter.py {adapter}/places.json {mode}"
-            words += ["--system", f"{mode}=stdio:{command}"]
+            words += ["--system", f"{mode}=stdio:{command},live=on"]
         environment = {
             **os.environ,
             "HOME": str(self.folder / "home"),

@@ -171,7 +171,7 @@ def test_no_process_outlives_its_run_and_the_run_says_so(
     write_locomo(place / "data" / "locomo10.json", 1, 4, 3)
     found = ms.run(
         "locomo",
-        systems={"daemon": f"stdio:{sys.executable} -S {code}/adapter.py {code}"},
+        systems={"daemon": f"stdio:{sys.executable} -S {code}/adapter.py {code},live=on"},
         data=place / "data",
         out=place / "out",
         baselines=False,

@@ -127,7 +127,7 @@ def test_nothing_can_be_planted_for_our_next_process(
 
     found = ms.run(
         "locomo",
-        systems={"planter": f"stdio:{sys.executable} -S {command}"},
+        systems={"planter": f"stdio:{sys.executable} -S {command},live=on"},
         data=place / "data",
         out=place / "out",
         baselines=False,

@@ -147,7 +147,8 @@ def test_a_program_behind_stdio_gets_the_same_environment_as_a_host(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-judge")
     (tmp_path / "adapter.py").write_text(_ADAPTER)
 
-    describe([plan(Spec(f"stdio:{sys.executable} {tmp_path / 'adapter.py'}"))])
+    command = f"stdio:{sys.executable} {tmp_path / 'adapter.py'}"
+    describe([plan(Spec(command, {"live": True}))])  # its log is outside of its scratch folder
 
     environment = json.loads((logs(tmp_path) / "log").read_text())
     assert {name for name in environment if name.startswith("MNEMOSCOPE_")} == {"MNEMOSCOPE_CACHE"}

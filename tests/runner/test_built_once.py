@@ -65,7 +65,7 @@ def adapter(tmp_path: Path, log: Path) -> str:
     """A stdio adapter that counts its starts, as a spec."""
     program = tmp_path / "adapter.py"
     program.write_text(_ADAPTER.format(log=str(log)))
-    return f"stdio:{sys.executable} {program}"
+    return f"stdio:{sys.executable} {program},live=on"
 
 
 def said(log: Path) -> list[tuple[str, int]]:

@@ -36,7 +36,7 @@ def in_child(kind: type) -> Plan:
     """The system in a child process, as `module:Class`."""
     module = "mnemoscope.connectors.serve_stdio"
     command = f"{sys.executable} -m {module} harmful_systems:{kind.__name__}"
-    return plan(Spec.labelled(f"{kind.__name__}=stdio:{command}"))
+    return plan(Spec.labelled(f"{kind.__name__}=stdio:{command},live=on"))
 
 
 def by_name(kind: type) -> Plan:

@@ -33,7 +33,7 @@ from mnemoscope.runner.worker_process import Worker
 from mnemoscope.systems.loader import plan
 
 HERE = Path(__file__).parent
-STDIO = f"noted=stdio:{sys.executable} -S {serve_stdio.__file__} noted_system:Noted"
+STDIO = f"noted=stdio:{sys.executable} -S {serve_stdio.__file__} noted_system:Noted,live=on"
 HOSTED = "noted=noted_system:Noted"
 KILLS = 4
 """In each run."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tests.conftest import StartCommand
 
 HERE = Path(__file__).parent
-STDIO = f"stdio:{sys.executable} -S {HERE / 'mortal_memory.py'}"
+STDIO = f"stdio:{sys.executable} -S {HERE / 'mortal_memory.py'},live=on"
 IN_PROCESS = "mortal_memory:Mortal"
 REMOTE = "mortal_memory:Remote"
 CONVERSATIONS, QUESTIONS = 3, 5

@@ -93,6 +93,8 @@ class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
     """How many questions were planned and how many trials recorded, at the last checkpoint."""
     files: dict[str, str] = {}
     """The sha256 of the files that were made from the journal."""
+    private: bool = False
+    """Whether the run has ids and figures only: the texts are in the dataset's folder."""
     id: str = ""
     """The id of the run in the ledger of attempts; empty for a run that is not counted."""
     attempt: int = 0
@@ -142,6 +144,12 @@ class RunDirectory:
                 self.ensure_unedited()  # says whether it was edited
                 raise
             if manifest.fingerprint == fingerprint(identity):
+                if about.get("private", manifest.private) != manifest.private:
+                    begun = "with" if manifest.private else "without"
+                    raise RunConflict(
+                        f"{self.path} was begun {begun} --private. Choose another --out, or begin "
+                        "again with --fresh"
+                    )
                 self._check_resumed(manifest, counted=counted)
                 for field, value in about.items():
                     setattr(manifest, field, value)

@@ -28,13 +28,19 @@ from mnemoscope.runner.run_setup import RunConfig, require_checkpoints
 if TYPE_CHECKING:
     from mnemoscope.api.dataset_runs import DatasetResults, run_datasets
     from mnemoscope.api.drafted_questions import draft_questions, review_questions
+    from mnemoscope.api.imports import import_memories
     from mnemoscope.api.judge_variants import judging_rules
     from mnemoscope.api.outside_answers import score_answers
+    from mnemoscope.api.replayed_logs import replay
+    from mnemoscope.api.store_gates import gate_store
 
 _ON_DEMAND = {
     "DatasetResults": "dataset_runs",
     "draft_questions": "drafted_questions",
+    "gate_store": "store_gates",
+    "import_memories": "imports",
     "judging_rules": "judge_variants",
+    "replay": "replayed_logs",
     "review_questions": "drafted_questions",
     "run_datasets": "dataset_runs",
     "score_answers": "outside_answers",
@@ -59,6 +65,8 @@ __all__ = [
     "execute",
     "export",
     "gate",
+    "gate_store",
+    "import_memories",
     "judge",
     "judging_rules",
     "load",
@@ -67,6 +75,7 @@ __all__ = [
     "plan",
     "plot",
     "questions",
+    "replay",
     "report",
     "require_checkpoints",
     "review_questions",

@@ -6,7 +6,7 @@ import difflib
 import inspect
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -123,15 +123,22 @@ def watched() -> Iterator[Callable[[ProgressUpdate], None]]:
 
 
 def parse_options(
-    options: Mapping[str, str], command: Callable[..., Any], *also: Callable[..., Any]
+    options: Mapping[str, str],
+    command: Callable[..., Any],
+    *also: Callable[..., Any],
+    known: Collection[str] = (),
 ) -> dict[str, Scalar]:
     """The dataset's options: flags that neither the command nor its dataclasses `also` have.
 
-    A flag that resembles one of the command is a typing error and is reported here.
+    A flag that resembles one of the command is a typing error and is reported here. With the names
+    of the dataset's options in `known`, also a flag that resembles one of the command only a little
+    and none of the dataset.
     """
     flags = [name for one in (command, *also) for name in inspect.signature(one).parameters]
     for key in options:
-        if near := difflib.get_close_matches(key.replace("-", "_"), flags, n=1, cutoff=0.85):
+        name = key.replace("-", "_")
+        is_own = not known or difflib.get_close_matches(name, known, n=1)
+        if near := difflib.get_close_matches(name, flags, n=1, cutoff=0.85 if is_own else 0.6):
             flag = near[0].replace("_", "-")
             raise UsageError(f"unknown option --{key}: did you mean --{flag}?")
     return {key.replace("-", "_"): value for key, value in options.items()}

@@ -15,6 +15,10 @@ import mnemoscope
 
 ABOUT = "Measure how well AI agents' memory systems remember."
 COMMANDS = {
+    "import": (
+        "import_source:import_source",
+        "Import your notes, chats or memory store as a dataset folder.",
+    ),
     "run": ("run:run", "Run memory systems on a benchmark and print one table of all results."),
     "score": (
         "score:score",
@@ -49,7 +53,7 @@ COMMANDS = {
     ),
     "gate": (
         "gate:gate",
-        "Fail if a metric of a run dropped below a baseline by more than is allowed.",
+        "Fail if a run, or a store that changed, is worse than a baseline.",
     ),
     "verify": (
         "verify:verify",
@@ -75,6 +79,10 @@ COMMANDS = {
     "answer": (
         "answer:answer",
         "Answer from the saved hits of a run with another reader; the system is not called.",
+    ),
+    "replay": (
+        "replay:replay",
+        "Replay what your agent wrote to and asked its memory, and say which recalls would change.",
     ),
     "demo": (
         "demo:demo",

@@ -110,9 +110,10 @@ def run(
         Options of the dataset, such as --granularity turn. Those of personas are --personas,
         --ranges, --sample, --arcs and --granularity.
     """
+    # Before the next error: --sytem is a system that was given, with a typing error.
+    asked = parse_options(options, run, api.RunConfig, known=_dataset_options(benchmark))
     if not system and benchmark != "personas":  # of personas, a profile may name systems
         raise CycloptsError(msg='Command "run" parameter --system requires an argument.')
-    asked = parse_options(options, run, api.RunConfig)
     if groups_enabled is not None:
         asked["groups"] = groups_enabled
     config = replace(config, baselines=arms and not no_baselines, heatmap_png=not no_heatmap_png)
@@ -135,6 +136,14 @@ def run(
             return 0
         results = api.run_config(benchmark, system or (), config, asked, progress)
     return show(results, as_json=json, only_heatmaps=heatmap, full=full, raw=raw)
+
+
+def _dataset_options(name: str) -> list[str]:
+    """The options of a dataset; none if there is no dataset of this name."""
+    from mnemoscope._store.registry import describe_options
+    from mnemoscope.datasets import DATASETS
+
+    return list(describe_options(DATASETS.get(name))) if name in DATASETS.names() else []
 
 
 def _show_datasets(results: api.DatasetResults, *, as_json: bool, full: bool) -> int:

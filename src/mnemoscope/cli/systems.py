@@ -1,4 +1,4 @@
-"""`mnemoscope systems`: list, check, install, remove, probe and survey memory systems."""
+"""`mnemoscope systems`: list, check, install, remove, probe, dump and survey memory systems."""
 
 from __future__ import annotations
 
@@ -242,6 +242,60 @@ def _known(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @app.command
+def dump(
+    server: str,
+    /,
+    *,
+    out: Path,
+    tool: str = "",
+    each: str = "",
+    key: str = "",
+    timeout: float = 60.0,
+    live: bool = False,
+) -> None:
+    """Write what an MCP server holds to JSON lines, which `mnemoscope import` reads.
+
+    One tool that lists everything is called. A server that we start gets your home and may not
+    write there.
+
+    For example:
+
+        mnemoscope systems dump "npx -y @modelcontextprotocol/server-memory" --out graph.jsonl
+
+        mnemoscope systems dump http://127.0.0.1:8000/mcp --tool list_memories --out mine.jsonl
+
+    Parameters
+    ----------
+    server
+        The command that starts the server, or its URL (streamable HTTP).
+    out
+        The file to write; only you can read it.
+    tool
+        The tool that lists all memories. Default: read_graph, or one named like a list.
+    each
+        Where the reply has the list, as a JMESPath expression. Default: its only list.
+    key
+        The environment variable with a bearer token, for servers that require one.
+    timeout
+        Seconds that the server may take to start.
+    live
+        Let a server that we start write to its own files, if it cannot open them otherwise.
+    """
+    from mnemoscope._store.jsonl import encode_lines
+    from mnemoscope._store.private_files import write_private
+    from mnemoscope.connectors.mcp.dump_store import dump_store
+
+    if out.exists():
+        raise UsageError(f"{out} exists; remove it or give another name with --out")
+    found = dump_store(
+        server.removeprefix("mcp:"), tool=tool, each=each, key=key, start=timeout, live=live
+    )
+    with write_private(out) as file:
+        file.write(encode_lines(found.rows))
+    say(stdout, f"{out}: {len(found.rows):,} rows of {found.tool}")
+
+
+@app.command
 def probe(
     server: str,
     /,
@@ -315,11 +369,14 @@ def probe(
         return 1
     spec = f"mcp:{server.removeprefix('mcp:')},mapping={out or 'mapping.yaml'}"
     spec += f",key={key}" if key else ""
-    say(
-        err,
-        "before you check it: a check and a run store test memories in the server, so give it a "
-        "separate place for them (in the mapping: env with ${scratch}), never your own memories",
-    )
+    if server.removeprefix("mcp:").startswith(("http://", "https://")):
+        say(
+            err,
+            "before you check it: a check and a run store test memories in the server, so give "
+            "them a server of their own; --read-only asks without storing anything",
+        )
+    else:
+        say(err, "a check starts the server with an empty home: your own memories stay as they are")
     save = "" if out else "save the mapping as mapping.yaml, then "
     say(err, f'next: {save}mnemoscope systems check "{spec}"')
     return 0

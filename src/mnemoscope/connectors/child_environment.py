@@ -14,9 +14,14 @@ _OURS = "MNEMOSCOPE_"
 _PASSED = "MNEMOSCOPE_PASS"
 
 
+def passed_on() -> set[str]:
+    """The variables that the user says a system needs."""
+    return {name.strip() for name in os.environ.get(_PASSED, "").split(",")}
+
+
 def child_environment(scratch: str) -> dict[str, str]:
     """Our variables name data, caches and run folders; keys would let a system ask the judge."""
-    passed = {name.strip() for name in os.environ.get(_PASSED, "").split(",")}
+    passed = passed_on()
     kept = {
         name: value
         for name, value in os.environ.items()

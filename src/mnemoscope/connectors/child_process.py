@@ -25,6 +25,7 @@ from typing import IO, cast
 
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope.connectors.shown_lines import ShownLines, is_warning, without_numbers
 from mnemoscope.isolation.left_behind import (
     adopt_orphans,
     adopted,
@@ -61,15 +62,14 @@ _SHOWN = 300
 _MOST_PASSED_ON = 2000
 """Lines of one child's stderr that are passed on."""
 _MOST_KNOWN = 1000
-"""Lines that are stored for each command."""
+"""Lines that are stored for each child."""
 _TRACE = re.compile(
     rb'\s+at |\s+File "|Traceback \(most recent call last\)|node:internal/|Node\.js v\d'
     rb"|[\s^~]+$|[\s{}\[\],]+$"
 )
 """Lines of a traceback (Python, Node, Java) that do not name the error."""
 
-_known: dict[tuple[str, ...], set[bytes]] = {}
-"""The lines that each command has written; a forked worker inherits those of its parent."""
+_shown = ShownLines()
 
 
 class AdapterDied(SystemLost):
@@ -87,14 +87,16 @@ class LineTooLong(Exception):
 class ChildStderr:
     """Pass the stderr of one child on to ours, and keep its last lines for error messages.
 
-    Lines that an earlier start of the command wrote are not passed on again: a server that is
-    started for every scope prints the same greeting each time.
+    Lines that another start of the command wrote are not passed on again, in this process or in
+    another worker: a server that is started for every scope prints the same greeting each time. A
+    warning is passed on once.
     """
 
     def __init__(self, words: Sequence[str], name: str = "") -> None:
         self._name = name or name_of(words)
-        self._lines = _known.setdefault(tuple(words), set())
-        self._lines_before = frozenset(self._lines)
+        self._words = tuple(words)
+        self._own: set[bytes] = set()
+        """The lines that this child wrote first."""
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
         self._in_trace = False
         self._passed_on = 0
@@ -107,10 +109,14 @@ class ChildStderr:
 
     def log(self, line: bytes) -> None:
         """Pass a line on, in one write."""
-        if line in self._lines_before:
-            return
-        if len(self._lines) < _MOST_KNOWN:
-            self._lines.add(line)
+        if is_warning(line):
+            if not _shown.add(self._words, without_numbers(line)):
+                return
+        elif line not in self._own:
+            if not _shown.add(self._words, line):
+                return
+            if len(self._own) < _MOST_KNOWN:
+                self._own.add(line)
         self._passed_on += 1
         if self._passed_on > _MOST_PASSED_ON:
             return
@@ -151,23 +157,27 @@ class Child:
         scratch: str = "",
         *,
         name: str = "",
+        folder: str | None = None,
+        writes: Sequence[str] | None = None,
     ) -> None:
         """`scratch` is a folder for this child; it is removed when the child ends.
 
-        Messages call the child by its `name`, or by its command.
+        Messages call the child by its `name`, or by its command. It runs in `folder`, or in ours.
+        With `writes` it may change files only below these paths and in its scratch folder.
         """
         self.name = name or name_of(words)
         self.owner = os.getpid()
         adopt_orphans()
         self._on_left_behind = current_hook()
         try:
-            with locked_start(words, environment, scratch) as start:
+            with locked_start(words, environment, scratch, writes) as start:
                 self._process = subprocess.Popen(
                     start.words,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     env=start.environment,
+                    cwd=folder,
                     bufsize=0,
                     start_new_session=True,
                     # It makes system calls only, so threads of this process do not matter.

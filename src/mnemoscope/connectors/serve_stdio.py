@@ -345,7 +345,8 @@ def main(words: list[str]) -> None:
     if not words or ":" not in words[0]:
         sys.exit("say what to serve: serve_stdio my_memory:Mine, and its options as key=value")
     streams = take_streams()
-    sys.path.insert(0, str(Path.cwd()))
+    # A connector starts us in a scratch folder, and names the user's.
+    sys.path.insert(0, os.environ.get("MNEMOSCOPE_FOLDER") or str(Path.cwd()))
     options = {key: _scalar(value) for key, _, value in (word.partition("=") for word in words[1:])}
     try:
         target = _found(words[0])

@@ -7,6 +7,7 @@ child's reply to `hello` lists its methods; docs/connectors.md describes the pro
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import weakref
@@ -18,7 +19,6 @@ import msgspec
 
 from mnemoscope._store.errors import BadReply, SystemLost
 from mnemoscope._store.lenient_json import decoded, encoded
-from mnemoscope.connectors.child_environment import child_environment
 from mnemoscope.connectors.child_process import (
     AdapterDied,
     AdapterLate,
@@ -61,13 +61,22 @@ class OutOfStep(SystemLost, BadReply):
 class Stdio:
     """A child process as a system, one call at a time.
 
-    `timeout` is how many seconds a call may take, `start` how many the first reply may take.
+    `timeout` is how many seconds a call may take, `start` how many the first reply may take. With
+    `live` the child has the user's own home and may write anywhere; with `read_only` it has them,
+    may write to its scratch folder only, and is asked and never told anything.
     """
 
     _verbs = VERBS
+    _live = _read_only = False
+    _storage = ""
 
     def __init__(
-        self, address: str | Sequence[str], timeout: float = 3600.0, start: float = 120.0
+        self,
+        address: str | Sequence[str],
+        timeout: float = 3600.0,
+        start: float = 120.0,
+        live: bool = False,
+        read_only: bool = False,
     ) -> None:
         self._words = (
             split_command(address, "stdio:python adapter.py")
@@ -76,6 +85,7 @@ class Stdio:
         )
         check_seconds(timeout=timeout, start=start)
         self._timeout, self._start = timeout, start
+        self._live, self._read_only = live, read_only
         self._limits: dict[str, float] = {}
         self._child: Child | None = None
         self._hello: Hello | None = None
@@ -92,6 +102,10 @@ class Stdio:
             return getattr(self, f"_{name}")
         raise AttributeError(f"{type(self).__name__} has no {name}")
 
+    def keep_in(self, storage: str) -> None:
+        """Let the child write to this folder, too: there it keeps its memories over restarts."""
+        self._storage = storage
+
     def limit_calls(self, recall: float, others: float) -> None:
         """Give calls at most so many seconds, if `timeout` does not give them less."""
         self._limits = dict.fromkeys(VERBS, others) | dict.fromkeys(("recall", "answer"), recall)
@@ -100,8 +114,19 @@ class Stdio:
         return {
             "command": self._words,
             "files_sha256": file_hashes(self._words),
-            "hello": msgspec.to_builtins(self._introduction()),
+            "hello": self._described(),
         }
+
+    def _described(self) -> dict[str, Any]:
+        """The hello, with the caveats of a live store."""
+        hello: dict[str, Any] = msgspec.to_builtins(self._introduction())
+        if not self._live and not self._read_only:
+            return hello
+        from mnemoscope.connectors.live_store import notes_of
+
+        about = hello["identity"]
+        notes = [*about.get("notes", []), *notes_of(live=self._live, read_only=self._read_only)]
+        return {**hello, "identity": {**about, "notes": notes}}
 
     def kill(self) -> None:
         """Kill the child and its process group as a crash would: by SIGKILL, also in a call.
@@ -117,7 +142,8 @@ class Stdio:
             child, foreign, self._child = self._child, self._is_foreign, None
             if child is None or foreign:
                 return
-            if not self._gone and self._hello is not None and "close" in self._hello.methods:
+            has_close = self._hello is not None and "close" in self._hello.methods
+            if has_close and not self._gone and not self._read_only:
                 with suppress(Exception):
                     self._ask(child, "close", {}, _CLOSE_SECONDS)
             child.close()
@@ -126,13 +152,17 @@ class Stdio:
         with self._lock:
             if self._gone or self._is_foreign:
                 self._child, self._gone = None, ""
-            self._call("reset", {"scope": scope})
+            if not self._read_only:
+                self._call("reset", {"scope": scope})
 
     def _remember(self, memories: Sequence[Memory]) -> dict[str, Any] | None:
+        if self._read_only:  # it has them already
+            return None
         return read_receipt(self._call("remember", {"memories": memories}))
 
     def _ready(self) -> None:
-        self._call("ready", {})
+        if not self._read_only:
+            self._call("ready", {})
 
     def _recall(self, query: Query, k: int) -> Any:
         return self._call("recall", {"query": query, "k": k})
@@ -185,8 +215,20 @@ class Stdio:
         return child
 
     def _spawn(self) -> Child:
+        from mnemoscope.connectors.scratch_home import child_places
+
         scratch = make_scratch("stdio")
-        return Child(self._words, child_environment(scratch), scratch)
+        try:
+            words, environment, folder, writes = child_places(
+                self._words, scratch, live=self._live, read_only=self._read_only
+            )
+            if writes is not None and self._storage:
+                writes.append(self._storage)
+            name = name_of(self._words)
+            return Child(words, environment, scratch, name=name, folder=folder, writes=writes)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
 
     def _greet(self, child: Child) -> Hello:
         hello = _read_hello(self._ask(child, "hello", {"protocol": PROTOCOL}, self._start))
@@ -194,6 +236,11 @@ class Stdio:
         return hello
 
     def _call(self, method: str, params: dict[str, Any], handle: int = 0) -> Any:
+        if self._read_only:
+            from mnemoscope.connectors.live_store import READING, not_sent
+
+            if method not in READING:
+                raise not_sent(method)
         with self._turn:
             child = self._started()
             try:

@@ -32,6 +32,7 @@ class AskedOnly:
         self.category_names, self.original_ids = whole.category_names, whole.original_ids
         self.files, self.counts = whole.files, whole.counts
         self.paths = getattr(whole, "paths", None)
+        self.is_private = getattr(whole, "is_private", False)
         self.expected_scenarios = whole.expected_scenarios
         self.options: dict[str, Scalar] = {
             **whole.options,

@@ -89,6 +89,9 @@ class DatasetInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     cluster: str = "scenario"
     """The unit within which questions are not independent."""
     has_checkpoints: bool = False
+    is_store: bool = False
+    """Whether it is one store that users go on changing: runs then keep what a gate needs to follow
+    its memories."""
     main_metric: str = "recall@10"
     known_defects: tuple[str, ...] = ()
     baselines: tuple[str, ...] = ("random", "bm25", "oracle")
@@ -184,6 +187,8 @@ class FileDataset:
     info: ClassVar[DatasetInfo]
     original_ids: Mapping[tuple[str, str], str] = {}
     pool_known = True
+    is_private = False
+    """Whether its texts may stand in no file but its own: runs record ids and figures."""
     expected_scenarios: int | None = None
     withheld: Mapping[str, str] = {}
     """Category to the reason why no claim about it is made, after a complete reading."""

@@ -71,6 +71,20 @@ class FlaggedLine(ImportedLine):
     is_sensitive: bool | int | None = None
 
 
+def memory_of(row: ImportedLine) -> Memory:
+    """The memory of one line."""
+    values = {name: getattr(row, name) for name in DESCRIPTIONS}
+    metadata = {name: "" if value is None else value for name, value in values.items()}
+    return Memory(
+        str(row.id),
+        row.content,
+        at=_in_utc(row.at),
+        session=row.session,
+        speaker=row.speaker,
+        metadata=row.metadata | metadata,
+    )
+
+
 class StrataQuery(Struct, omit_defaults=True):
     """One line of queries.jsonl."""
 
@@ -103,6 +117,7 @@ class Strata(FileDataset):
         source="your own files, in the format of the claude-memory benchmark",
         granularities=("memory",),
         cluster="question",
+        is_store=True,
     )
     expected_scenarios: int | None = 1
 
@@ -115,6 +130,11 @@ class Strata(FileDataset):
         self.twins = twins
         self.broken: list[BrokenRule] = []
         """The questions of the last reading that break a rule of their stratum."""
+        if (data / "import.json").exists():  # few datasets were imported
+            from mnemoscope.datasets.imported_folder import import_record
+
+            record = import_record(data)
+            self.is_private = record is not None and record.private
 
     def read(self) -> Iterator[Scenario]:
         memories = read_corpus(self.corpus, self.findings)
@@ -259,19 +279,7 @@ def read_corpus(path: Path, findings: Findings) -> dict[str, Memory]:
             sensitive,
             path,
         )
-    memories: dict[str, Memory] = {}
-    for id, (_, row) in rows.items():
-        values = {name: getattr(row, name) for name in DESCRIPTIONS}
-        metadata = {name: "" if value is None else value for name, value in values.items()}
-        memories[id] = Memory(
-            id,
-            row.content,
-            at=_in_utc(row.at),
-            session=row.session,
-            speaker=row.speaker,
-            metadata=row.metadata | metadata,
-        )
-    return memories
+    return {id: memory_of(row) for id, (_, row) in rows.items()}
 
 
 def _in_utc(at: datetime | None) -> datetime | None:

@@ -58,6 +58,7 @@ class Subset:
         self.category_names, self.original_ids = whole.category_names, whole.original_ids
         self.files, self.counts = whole.files, whole.counts
         self.paths = getattr(whole, "paths", None)
+        self.is_private = getattr(whole, "is_private", False)
         self.options: dict[str, Scalar] = dict(whole.options)
         self.expected_scenarios = whole.expected_scenarios
         self._asked: frozenset[str] | None = None

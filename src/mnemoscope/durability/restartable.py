@@ -55,13 +55,14 @@ class Restartable(Protocol):
 class ChildSystem:
     """A system behind the stdio connector: an adapter, an integration, or a Python class."""
 
-    def __init__(self, planned: Plan, timeout: float) -> None:
-        self._plan, self._timeout = planned, timeout
+    def __init__(self, planned: Plan, storage: Path, timeout: float) -> None:
+        self._plan, self._storage, self._timeout = planned, storage, timeout
         self._system: Any = None
 
     def start(self) -> Any:
         self.close()
         self._system = self._plan.build()
+        self._system.keep_in(str(self._storage))
         abilities(self._system)  # its first use starts the process
         self._system.limit_calls(self._timeout, self._timeout)
         return self._system
@@ -198,7 +199,7 @@ def restartable(
         )
     if planned.hosting != "child":
         raise UsageError(f"{spec.name} has no process of its own that could be killed")
-    return ChildSystem(planned, timeout)
+    return ChildSystem(planned, storage, timeout)
 
 
 def _drain(child: Child) -> None:

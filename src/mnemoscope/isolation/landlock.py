@@ -102,15 +102,28 @@ def new_ruleset(grants: Iterable[Grant], folder: str) -> int:
     Each child has its own: a rule cannot be taken back, so a second child would reach the folder
     of the first.
     """
+    scope = _SCOPE_ABSTRACT_SOCKET | _SCOPE_SIGNAL if landlock_abi() >= _ABI_SCOPE else 0
+    return _ruleset(_rights(), scope, (*grants, Grant(folder, _rights() & ~_NEVER_GRANTED)))
+
+
+def write_ruleset(paths: Iterable[str]) -> int:
+    """A ruleset that denies every change of files except below these paths; reading stays free.
+
+    A second ruleset only takes rights away, so it can be applied after another one.
+    """
+    changes = _rights() & ~_UNCHANGED
+    return _ruleset(changes, 0, [Grant(path, changes & ~_NEVER_GRANTED) for path in paths])
+
+
+def _ruleset(handled: int, scope: int, grants: Iterable[Grant]) -> int:
     abi = landlock_abi()
-    scope = _SCOPE_ABSTRACT_SOCKET | _SCOPE_SIGNAL if abi >= _ABI_SCOPE else 0
-    attributes = _RulesetAttributes(_rights(), 0, scope)
+    attributes = _RulesetAttributes(handled, 0, scope)
     size = 24 if abi >= _ABI_SCOPE else 16 if abi >= _ABI_NET else 8
     ruleset = _syscall()(_CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(size), 0)
     if ruleset < 0:
         raise OSError(ctypes.get_errno(), "Landlock refuses a ruleset")
     try:
-        for grant in (*grants, Grant(folder, _rights() & ~_NEVER_GRANTED)):
+        for grant in grants:
             _allow(ruleset, *grant)
     except BaseException:
         os.close(ruleset)

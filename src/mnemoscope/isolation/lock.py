@@ -22,7 +22,14 @@ import msgspec
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.isolation.hidden_paths import contains, readable_files
-from mnemoscope.isolation.landlock import Grant, Restriction, all_but, landlock_abi, new_ruleset
+from mnemoscope.isolation.landlock import (
+    Grant,
+    Restriction,
+    all_but,
+    landlock_abi,
+    new_ruleset,
+    write_ruleset,
+)
 from mnemoscope.isolation.scratch import make_scratch
 from mnemoscope.isolation.system_calls import SystemCallFilter, has_filter
 
@@ -39,6 +46,9 @@ _NO_ACCESS = re.compile(
     r"PermissionError|Permission denied|EACCES|unable to open database file|readonly database"
     r"|Read-only file system"
 )
+_NOT_FOUND = re.compile(r"No such file or directory|ENOENT|No module named|Cannot find module")
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
+"""Devices that a child may write to although it may change no files."""
 _PROBE = """
 while [ "$1" != -- ]; do if (: <"$1") 2>/dev/null; then echo "open $1"; exit 1; fi; shift; done
 shift; for path; do if [ -w "$path" ]; then echo "write into $path"; exit 1; fi; done
@@ -87,6 +97,8 @@ class _Children:
     on_start: Callable[[bool], None] = staticmethod(lambda passed: None)
     grants: Sequence[Grant] = ()
     """What Landlock allows, listed once: later files beside hidden ones are not allowed."""
+    guarded: bool = False
+    """Whether a child was started that may write to a few places only."""
 
 
 _children = _Children()
@@ -123,14 +135,24 @@ def best_mechanism() -> Mechanism | None:
 
 @contextmanager
 def locked_start(
-    words: Sequence[str], environment: Mapping[str, str] | None, scratch: str
+    words: Sequence[str],
+    environment: Mapping[str, str] | None,
+    scratch: str,
+    writes: Sequence[str] | None = None,
 ) -> Iterator[LockedCommand]:
-    """Yield how to start a command; the block starts it. Without a lock, as it is."""
+    """Yield how to start a command; the block starts it. Without a lock, as it is.
+
+    With `writes` the child changes files below these paths and its scratch folder only, with or
+    without a lock, as far as the machine has a mechanism for it.
+    """
     lock = _children.lock
     variables = os.environ if environment is None else environment
     own = {name: value for name, value in variables.items() if name not in _OURS}
+    allowed = None if writes is None else _allowed(writes, scratch)
+    _children.guarded = _children.guarded or allowed is not None
     if lock is None:
-        yield LockedCommand(words, own, scratch)
+        with _guarded(LockedCommand(words, own, scratch), allowed) as started:
+            yield started
         return
     _refuse_hidden_code(lock, words)
     made = "" if scratch else make_scratch("child")
@@ -143,10 +165,10 @@ def locked_start(
     ]
     try:
         if lock.mechanism == "Landlock":
-            with _landlocked(lock, started, probes):
+            with _landlocked(lock, started, probes, allowed):
                 yield started
         else:
-            prefix = _prefix(lock, scratch)
+            prefix = _prefix(lock, scratch, allowed)
             _probe(prefix, probes, lock)
             started.words = [*prefix, *words]
             yield started
@@ -159,7 +181,19 @@ def locked_start(
 
 def access_hint(text: str) -> str:
     """What to do about an error that the lock may have caused; empty if it did not."""
-    if _children.lock is None or not _NO_ACCESS.search(text) or "--isolation 1" in text:
+    if "--isolation 1" in text or "live=on" in text:
+        return ""
+    if _children.guarded and _NO_ACCESS.search(text):
+        return (
+            " (it may write to its scratch folder only, which has its home, its current folder and "
+            "$TMPDIR; with live=on it gets your own, and may write anywhere)"
+        )
+    if _children.guarded and _NOT_FOUND.search(text):
+        return (
+            " (its home and its current folder are empty scratch folders: name files by absolute "
+            "paths, or add live=on, and it gets your own)"
+        )
+    if _children.lock is None or not _NO_ACCESS.search(text):
         return ""
     return (
         " (the lock may be the cause: the system may write to $TMPDIR and to folders that exist "
@@ -201,16 +235,81 @@ def _environment(lock: Lock, own: dict[str, str], scratch: str) -> dict[str, str
     }
 
 
+def _allowed(writes: Sequence[str], scratch: str) -> list[str]:
+    """The real paths that a child may change."""
+    devices = [f"/dev/{name}" for name in _DEVICES]
+    return [os.path.realpath(path) for path in (*writes, scratch) if path] + devices
+
+
 @contextmanager
-def _landlocked(lock: Lock, started: LockedCommand, probes: Sequence[str]) -> Iterator[None]:
-    """Lock and test between fork and exec; the reason of a failure comes back through a pipe."""
+def _guarded(started: LockedCommand, allowed: Sequence[str] | None) -> Iterator[LockedCommand]:
+    """Without a lock: only what the child may change is limited."""
+    mechanism = None if allowed is None else best_mechanism()
+    if allowed is not None and mechanism == "Landlock":
+        with _applied([write_ruleset(allowed)], started, [], _others(allowed)):
+            yield started
+        return
+    if allowed is not None and mechanism is not None:
+        started.words = [*_write_prefix(mechanism, allowed), *started.words]
+    yield started
+
+
+def _others(allowed: Sequence[str]) -> list[tuple[str, int]]:
+    """Folders that a child with limited writes must fail to write into, and how to try."""
+    around = [Path(path) for path in allowed]
+    folders = {os.path.realpath(path) for path in (Path.home(), os.curdir)}
+    return [
+        (folder, os.O_TMPFILE | os.O_WRONLY)
+        for folder in sorted(folders)
+        if os.access(folder, os.W_OK) and contains(around, Path(folder)) is None
+    ]
+
+
+def _write_prefix(mechanism: Mechanism, allowed: Sequence[str]) -> list[str]:
+    if mechanism == "bubblewrap":
+        words = ["bwrap", "--ro-bind", "/", "/", *_BWRAP]
+        return [*words, *_bound(allowed), "--"]
+    return ["sandbox-exec", "-p", f"(version 1)(allow default){_write_rules(allowed)}"]
+
+
+def _bound(paths: Sequence[str]) -> list[str]:
+    own = [path for path in paths if not path.startswith("/dev/") and Path(path).exists()]
+    return [word for path in own for word in ("--bind", path, path)]
+
+
+def _write_rules(allowed: Sequence[str]) -> str:
+    below = "".join(f"(subpath {_quoted(Path(path))})" for path in allowed)
+    return f"(deny file-write*)(allow file-write* {below})"
+
+
+@contextmanager
+def _landlocked(
+    lock: Lock, started: LockedCommand, probes: Sequence[str], allowed: Sequence[str] | None
+) -> Iterator[None]:
     if not _children.grants:
         _children.grants = all_but(*_rules(lock))
-    ruleset = new_ruleset(_children.grants, os.path.realpath(started.scratch))
-    restrictions: list[Callable[[], None]] = [Restriction(ruleset)]
-    restrictions += [SystemCallFilter()] if has_filter() else []
-    reading, writing = os.pipe()
+    rulesets = [new_ruleset(_children.grants, os.path.realpath(started.scratch))]
     unchanged = _writable(lock)
+    if allowed is not None:
+        rulesets.append(write_ruleset(allowed))
+        unchanged += _others(allowed)
+    filters = [SystemCallFilter()] if has_filter() else []
+    with _applied(rulesets, started, probes, unchanged, filters, lock):
+        yield
+
+
+@contextmanager
+def _applied(
+    rulesets: Sequence[int],
+    started: LockedCommand,
+    probes: Sequence[str],
+    unchanged: Sequence[tuple[str, int]],
+    filters: Sequence[Callable[[], None]] = (),
+    lock: Lock | None = None,
+) -> Iterator[None]:
+    """Lock and test between fork and exec; the reason of a failure comes back through a pipe."""
+    restrictions: list[Callable[[], None]] = [*map(Restriction, rulesets), *filters]
+    reading, writing = os.pipe()
 
     def restrict() -> None:
         try:
@@ -235,7 +334,7 @@ def _landlocked(lock: Lock, started: LockedCommand, probes: Sequence[str]) -> It
             raise _failed(lock, os.read(reading, 4000).decode("utf-8", "replace")) from None
         raise
     finally:
-        for descriptor in (reading, writing, ruleset):
+        for descriptor in (reading, writing, *rulesets):
             os.close(descriptor)
 
 
@@ -258,7 +357,13 @@ def _opens(path: str, how: int) -> bool:
     return True
 
 
-def _failed(lock: Lock, reason: str) -> UsageError:
+def _failed(lock: Lock | None, reason: str) -> UsageError:
+    if lock is None:
+        return UsageError(
+            "the guard that keeps the system from writing outside of its scratch folder (Landlock) "
+            f"failed its self-test, so it was not started: {reason}. Report this, or start the "
+            "system with your own home, live=on"
+        )
     _children.on_start(False)
     return UsageError(
         f"the lock of the system ({lock.name}) failed its self-test, so the system was not "
@@ -272,10 +377,12 @@ _BWRAP = [
 ]
 
 
-def _prefix(lock: Lock, scratch: str) -> list[str]:
+def _prefix(lock: Lock, scratch: str, allowed: Sequence[str] | None = None) -> list[str]:
     """The command in front of the system's own."""
     if lock.mechanism == "bubblewrap":
         words = ["bwrap", "--bind", "/", "/", *_sealed_by_mounts(lock), *_BWRAP]
+        if allowed is not None:
+            words = ["bwrap", "--ro-bind", "/", "/", *_BWRAP, *_bound(allowed)]
         for path in lock.hidden:
             if path.is_dir():
                 words += ["--tmpfs", str(path)]
@@ -296,6 +403,7 @@ def _prefix(lock: Lock, scratch: str) -> list[str]:
         for path in lock.sealed
     ]
     kept = (*lock.kept, Path(os.path.realpath(scratch)))
+    rules += [_write_rules(allowed)] if allowed is not None else []
     rules += [f"(allow file-read* file-write* (subpath {_quoted(path)}))" for path in kept]
     return ["sandbox-exec", "-p", "".join(rules)]
 

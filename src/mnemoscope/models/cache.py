@@ -39,6 +39,8 @@ MANY_BUCKETS = 1 << 40
 _KEYS_A_SELECT = 500
 _WRITABLE_BY_OTHERS = 0o022
 _BUSY_SECONDS = 60.0
+PRIVATE = "MNEMOSCOPE_PRIVATE"
+"""Set while a private run is under way: nothing of its texts is kept on disk."""
 _TABLE = "CREATE TABLE IF NOT EXISTS entries (key BLOB PRIMARY KEY, value BLOB NOT NULL)"
 _INSERT = "INSERT OR REPLACE INTO entries VALUES (?, ?)"
 
@@ -50,6 +52,11 @@ def default_cache_dir() -> Path:
     import platformdirs  # takes long to import, and a child has the variable
 
     return Path(platformdirs.user_cache_dir("mnemoscope"))
+
+
+def text_cache(name: str) -> Path | None:
+    """The file of a cache whose values contain texts; None while a private run is under way."""
+    return None if os.environ.get(PRIVATE) else default_cache_dir() / name
 
 
 def _protect(folder: Path) -> None:

@@ -163,7 +163,7 @@ def overview(
                     Markup(f"**{precise}**") if is_bold else precise,
                 )
             )
-        label = system_cell(view.label, view.is_baseline)
+        label = system_cell(view.title, view.is_baseline)
         if grouped:
             style = label.style if ranked and ranked.is_best else label.style.removeprefix("bold ")
             below = f"\n{group_tables.group_and_ranks(ranked)}"

@@ -99,6 +99,18 @@ class RunView:
         )
 
     @property
+    def title(self) -> str:
+        """The label; of an integration also what it is: `mem0, no LLM, wordllama`."""
+        system = self.manifest.identity["system"]
+        name = system.get("shelf")
+        if not name:
+            return self.label
+        model = _model_name(system.get("model")) or "no LLM"
+        about = ", ".join(filter(None, [name, model, _model_name(system.get("embedder"))]))
+        named = self.label == name or self.label.startswith(f"{name},")
+        return f"{self.label}{about.removeprefix(name)}" if named else f"{self.label} ({about})"
+
+    @property
     def judged(self) -> int:
         """The number of judged answers over all checkpoints."""
         points = self.longitudinal["checkpoints"] if self.longitudinal else ()
@@ -128,6 +140,14 @@ class RunView:
     def category_name(self, key: str) -> str:
         name = self.manifest.category_names.get(key)
         return f"{key} {name}" if name else key
+
+
+def _model_name(identity: object) -> str:
+    """The short name of a model or embedder by its identity."""
+    if not isinstance(identity, dict):
+        return str(identity or "")
+    name = str(identity.get("name") or identity.get("model") or "")
+    return name.split()[0] if name else ""
 
 
 def dataset_title(name: str, options: Mapping[str, object]) -> str:

@@ -119,12 +119,18 @@ class RunConfig:
         recall-bench: judge the text [TIMEOUT] in place of a missing answer, as Recall Bench does.
     skip_preflight
         Do not check all files before the first question.
+    private
+        Record ids and figures only: no text of a question or memory, no cache of texts on disk. A
+        dataset that was imported with --private is always run so.
     accept_leaks
         Continue although a text seems to contain a label. Every report says so.
     isolation
         Demand a level of isolation of the systems that are not built in: 0 labels are within
         reach, 1 they are not given, 2 a lock hides data, caches and runs, 3 decoys besides.
         Default: the highest level that is possible for each system.
+    read_only
+        Only ask the systems that connectors reach: no reset, remember or forget is sent to them.
+        For a store that already holds the memories of the dataset. Baselines ingest as always.
     fresh
         Delete the run directories of these systems below --out first, and begin again. The ledger
         of attempts keeps that they existed.
@@ -168,7 +174,9 @@ class RunConfig:
     compat: Literal["recall-bench"] | None = None
     skip_preflight: bool = False
     accept_leaks: bool = False
+    private: bool = False
     isolation: Literal[0, 1, 2, 3] | None = None
+    read_only: bool = False
     fresh: bool = False
     resume: Path | None = None
     json_out: Path | None = None
@@ -218,6 +226,8 @@ def prepare(
     if config.profile:
         config, systems, options = _with_profile(config, systems, options)
     specs = read_systems(systems)
+    if config.read_only:
+        specs = [(_only_read(spec), thing) for spec, thing in specs]
     if not specs:
         raise UsageError("name a system with --system NAME; `mnemoscope systems list` shows them")
     if config.repeat < 1:
@@ -251,6 +261,11 @@ def prepare(
         whole = _open(whole, config, {**(rules.options if rules else {}), **options}, seed)
     history = whole if isinstance(whole, Personas) else None
     dataset = part_of(whole, config.scenarios, config.questions, seed, config.draw)
+    if config.read_only and (history is not None or name == "tofu"):
+        raise UsageError(
+            f"--read-only: {name} adds or deletes memories between its questions, and nothing is "
+            "sent to a store that is only read"
+        )
     departs = _deviations(chosen, dataset, depth, config.deviation) if chosen else []
     reader, judges = config.reader, list(config.judge or ())
     models = answers.models_of(reader, *judges, config.appellate_judge)
@@ -303,6 +318,7 @@ def prepare(
             config.isolation,
             config.executor,
             tuple(config.resources or ()),
+            config.private,
         ),
         pipeline,
         models,
@@ -311,6 +327,24 @@ def prepare(
         chosen,
         departs,
     )
+
+
+def _only_read(spec: Spec) -> Spec:
+    """The spec of a system that is asked and never told anything."""
+    from mnemoscope.systems import BUILT_IN, CONNECTORS
+
+    if spec.name in BUILT_IN:  # it keeps nothing outside of this run
+        return spec
+    connector = spec.name.partition(":")[0]
+    if (
+        connector not in CONNECTORS.builtin
+        or "read_only" not in inspect.signature(CONNECTORS.get(connector)).parameters
+    ):
+        raise UsageError(
+            f"--read-only: {spec.name} begins empty in every run, so it has nothing to be asked "
+            "about; it is for stores behind stdio:, mcp: and http:"
+        )
+    return replace_fields(spec, args={**spec.args, "read_only": True})
 
 
 def _repeated(spec: Spec, thing: SystemLike, count: int, seed: int) -> list[tuple[Spec, Repeat]]:

@@ -38,6 +38,9 @@ from mnemoscope.systems.system_replies import (
 )
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Repeat, Scalar, Selector
 
+_LIVE = ("live", "read_only", "scope")
+"""Options of connectors that are part of an identity only if they are used."""
+
 Hosting = Literal["built-in", "worker", "child", "server"]
 """Where a system's code runs: our own code, a third party's code in the worker process, a child
 process that we start, or a server that we did not start."""
@@ -78,6 +81,9 @@ def plan(spec: Spec, target: Any = None, *, hosted: bool = True) -> Plan:
         connector = CONNECTORS.get(connector_name)
         options = bind_arguments(connector, spec, "address")
         build = partial(connector, address, **options)
+        if options.get("live"):
+            _warn_of_live_store(spec)
+        options = {name: value for name, value in options.items() if value or name not in _LIVE}
         is_server = connector_name not in ("stdio", "mcp") or address.startswith("http")
         hosting: Hosting = "server" if is_server else "child"
         return Plan(spec, build, {"arguments": options}, is_described=False, hosting=hosting)
@@ -92,6 +98,14 @@ def plan(spec: Spec, target: Any = None, *, hosted: bool = True) -> Plan:
         build = partial(Hosted, place, spec)
         return Plan(spec, build, {}, is_described=False, hosting="child", target=given)
     return plan_here(spec, target)
+
+
+def _warn_of_live_store(spec: Spec) -> None:
+    import logging  # a host imports this module, too
+
+    from mnemoscope.connectors.live_store import LIVE_WARNING
+
+    logging.getLogger(__name__).warning("note: %s: %s", spec, LIVE_WARNING)
 
 
 def plan_here(spec: Spec, target: Any = None) -> Plan:

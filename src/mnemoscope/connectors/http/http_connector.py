@@ -26,6 +26,7 @@ from mnemoscope.connectors.handshake import (
 from mnemoscope.connectors.http.client import UNAVAILABLE, HttpConnection, ServerError
 from mnemoscope.connectors.http.rest_mapping import find_mapping
 from mnemoscope.connectors.http.rest_system import RestSystem
+from mnemoscope.connectors.live_store import READING, not_sent, notes_of, require_live
 from mnemoscope.models.http_client import HttpReply
 from mnemoscope.models.http_errors import PerProcess, retry_after
 from mnemoscope.types import Memory, Query, Selector
@@ -48,7 +49,8 @@ class Http:
 
     `timeout` is how many seconds a call may take, `patience` how many seconds we wait for a server
     that is down, `key` the environment variable with the key, `mapping` a shipped mapping's name or
-    a file.
+    a file. With `live` a server may be used whose mapping keeps no spaces apart; with `read_only`
+    it is only asked, in the space that `scope` names.
     """
 
     def __init__(
@@ -58,6 +60,9 @@ class Http:
         patience: float = 30.0,
         key: str = "",
         mapping: str = "",
+        live: bool = False,
+        read_only: bool = False,
+        scope: str = "",
     ) -> None:
         check_seconds(timeout=timeout)
         if not patience >= 0:
@@ -70,9 +75,15 @@ class Http:
         self._connection = HttpConnection(
             address, timeout, patience, headers, [token, *secrets.values()], _login(variables)
         )
-        self._system = (
-            RestSystem(self._connection, file) if file else ContractSystem(self._connection)
-        )
+        if scope and not read_only:
+            raise UsageError("scope= names the space to read with --read-only; runs make their own")
+        if file and not read_only and not file.mapping.keeps_spaces_apart:
+            require_live(live, address)
+        space = scope if read_only else None
+        self._system: RestSystem | ContractSystem = ContractSystem(self._connection, space)
+        if file:
+            self._system = RestSystem(self._connection, file, space)
+        self._notes = notes_of(live=live, read_only=read_only)
 
     def __getattr__(self, name: str) -> Any:
         """Return a method only if the server has it."""
@@ -82,6 +93,9 @@ class Http:
 
     def identity(self) -> dict[str, Any]:
         about: dict[str, Any] = _cleaned(self._system.identity(), self._connection)
+        if self._notes:
+            of = about["hello"]["identity"] if "hello" in about else about
+            of["notes"] = [*of.get("notes", []), *self._notes]
         return about
 
     def close(self) -> None:
@@ -92,8 +106,10 @@ class Http:
 class ContractSystem:
     """A server that implements the contract; each process uses one isolated space of it."""
 
-    def __init__(self, connection: HttpConnection) -> None:
+    def __init__(self, connection: HttpConnection, only_read: str | None = None) -> None:
+        """`only_read` is the space to ask, if nothing may be changed."""
         self._connection = connection
+        self._only_read = only_read
         # One space for each process, so that workers do not empty each other's.
         self._space = PerProcess(lambda: uuid4().hex)
         self._entered: set[str] = set()
@@ -107,13 +123,19 @@ class ContractSystem:
         return {"hello": msgspec.to_builtins(self._introduction())}
 
     def reset(self, scope: str) -> None:
+        if self._only_read is not None:
+            return
         self._connection.retry_while_down(lambda: self._begin(scope))
         self._entered.add(self._space.get())
 
     def remember(self, memories: Sequence[Memory]) -> dict[str, Any] | None:
+        if self._only_read is not None:  # it has them already
+            return None
         return read_receipt(self._call("remember", {"memories": memories}))
 
     def ready(self) -> None:
+        if self._only_read is not None:
+            return
         self._connection.wait_until_ready(self._indexing)
 
     def recall(self, query: Query, k: int) -> Any:
@@ -181,11 +203,14 @@ class ContractSystem:
         return self._connection.decoded(self._post(verb, body), verb)
 
     def _post(self, verb: str, body: dict[str, Any], seconds: float | None = None) -> HttpReply:
+        if self._only_read is not None and verb not in READING:
+            raise not_sent(verb)
+        space = self._space.get() if self._only_read is None else self._only_read
         try:
             return self._connection.request(
                 "POST",
                 f"/v1/{verb}",
-                {"space": self._space.get(), **body},
+                {"space": space, **body},
                 repeatable=verb in _REPEATABLE,
                 seconds=seconds,
             )

@@ -140,9 +140,14 @@ class RestMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return {field: request for field, request in fields.items() if request is not None}
 
     @property
+    def keeps_spaces_apart(self) -> bool:
+        """Whether memories that a run stores are apart from all others of the server."""
+        return all(self._spaces_named)
+
+    @property
     def has_one_space(self) -> bool:
         """Whether a reset empties the space of all other clients as well."""
-        return bool(self.reset) and not all(self._spaces_named)
+        return bool(self.reset) and not self.keeps_spaces_apart
 
     @property
     def _spaces_named(self) -> list[set[str]]:
@@ -159,7 +164,7 @@ class RestMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def all_notes(self) -> list[str]:
         """The notes, and caveats about the figures of a run that follow from the mapping."""
         notes = list(self.notes)
-        isolated = all(self._spaces_named)
+        isolated = self.keeps_spaces_apart
         if not isolated and not self.reset:
             notes.append(
                 "scenarios are not isolated: the server is never emptied, and its requests do not "

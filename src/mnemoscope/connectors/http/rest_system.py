@@ -17,6 +17,7 @@ from mnemoscope._store.errors import BadReply
 from mnemoscope.connectors.http.client import HttpConnection, ServerError
 from mnemoscope.connectors.http.rest_mapping import LoadedMapping, RestRequest
 from mnemoscope.connectors.id_mapping import IdMapping
+from mnemoscope.connectors.live_store import not_sent
 from mnemoscope.connectors.mapping import fill, fill_text, find, hits, of_query, sends_tags
 from mnemoscope.connectors.server_lock import ServerLock
 from mnemoscope.models.http_client import HttpReply
@@ -31,8 +32,12 @@ _LEAVE_SECONDS = 5.0
 class RestSystem:
     """A server with its own REST API; one scope after another."""
 
-    def __init__(self, connection: HttpConnection, loaded: LoadedMapping) -> None:
+    def __init__(
+        self, connection: HttpConnection, loaded: LoadedMapping, only_read: str | None = None
+    ) -> None:
+        """`only_read` is the space to ask, if nothing may be changed."""
         self._connection = connection
+        self._only_read = only_read
         self._map = loaded.mapping
         self._sha256 = loaded.sha256
         self._env = dict(loaded.secrets)
@@ -44,7 +49,8 @@ class RestSystem:
         recall = self._map.recall
         self._by_text = recall is not None and recall.hits.by_text
         self._ids = IdMapping(by_text=self._by_text)
-        self._lock = ServerLock(connection.url) if self._map.has_one_space else None
+        shares = self._map.has_one_space and only_read is None
+        self._lock = ServerLock(connection.url) if shares else None
 
     @property
     def methods(self) -> frozenset[str]:
@@ -65,6 +71,11 @@ class RestSystem:
     def reset(self, scope: str) -> None:
         if self._lock is not None:
             self._lock.take()
+        if self._only_read is not None:
+            self._scope = self._space = self._only_read
+            self._ids = IdMapping(by_text=self._by_text)
+            self._connection.retry_while_down(self._check_health)
+            return
         self._leave()
         slug = re.sub(r"[^A-Za-z0-9]+", "-", scope).strip("-")[:_SCOPE_CHARACTERS] or "scope"
         self._scope = scope
@@ -77,6 +88,9 @@ class RestSystem:
         request = self._map.remember
         rejected: dict[str, str] = {}
         merged: dict[str, str] = {}
+        if self._only_read is not None:  # the server has them: hits are traced to them
+            self._ids.add(memories, tags=sends_tags(request.template))
+            return Receipt()
         for batch, values in self._ids.batches(request, memories, self._always):
             reply = self._send(request, values, accept=request.reject)
             if reply.status in request.reject:
@@ -91,6 +105,8 @@ class RestSystem:
     def ready(self) -> None:
         request = self._map.ready
         assert request is not None
+        if self._only_read is not None:
+            return
 
         def pause() -> float | None:
             reply = self._send(request, {}, repeatable=True)
@@ -155,7 +171,7 @@ class RestSystem:
 
     def _leave(self) -> None:
         """Remove the space of the last scope, if `leave` is mapped; failures are ignored."""
-        if self._space and self._owner == os.getpid():
+        if self._space and self._owner == os.getpid() and self._only_read is None:
             for request in self._map.leave:
                 with suppress(Exception):
                     self._send(request, {}, seconds=_LEAVE_SECONDS)
@@ -174,6 +190,9 @@ class RestSystem:
         repeatable: bool = False,
         seconds: float | None = None,
     ) -> HttpReply:
+        reads = (self._map.recall, self._map.answer, self._map.health)
+        if self._only_read is not None and all(request is not one for one in reads):
+            raise not_sent(f"{request.method} {request.path}")
         values = {**self._always, **given}
         path = fill_text(request.path, values, _segment)
         if query := fill(request.query, values):

@@ -23,6 +23,7 @@ from mnemoscope._store.lenient_json import decoded
 from mnemoscope.connectors.child_process import AdapterLate
 from mnemoscope.connectors.handshake import check_seconds
 from mnemoscope.connectors.id_mapping import IdMapping
+from mnemoscope.connectors.live_store import not_sent, notes_of, require_live
 from mnemoscope.connectors.mapping import (
     fill,
     find,
@@ -49,6 +50,7 @@ from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
 _SHORTEST_KEYWORD = 2
 _MOST_KEYWORDS = 64
 """Each keyword is one call: this limits the calls for a long question."""
+_IDS = "values(@)[0]"
 _BY_FORGETTING = [
     "a reset deletes the memories sent since the last reset; older content of the server stays, "
     "also that of a killed run"
@@ -63,6 +65,8 @@ class Mcp:
     `timeout` is how many seconds a call may take, `start` how many the server may take to start,
     `patience` how many seconds we wait for a server at a URL; `key` names the environment variable
     with a bearer token; `embeddings` is MODEL@URL of an endpoint, for servers that need one.
+    With `live` the server runs on the user's own files, or a running server may be emptied; with
+    `read_only` it is only asked, and `scope` is the value of ${scope} in its calls.
     """
 
     def __init__(
@@ -75,6 +79,9 @@ class Mcp:
         patience: float = 30.0,
         key: str = "",
         embeddings: str = "",
+        live: bool = False,
+        read_only: bool = False,
+        scope: str = "",
     ) -> None:
         check_seconds(timeout=timeout, start=start)
         if not mapping:
@@ -94,14 +101,22 @@ class Mcp:
             secrets=self._secrets,
             key=key,
             timeout=timeout,
+            live=live,
+            read_only=read_only,
         )
+        self._live, self._read_only, self._own_scope = live, read_only, scope
+        if scope and not read_only:
+            raise UsageError("scope= names the space to read with --read-only; runs make their own")
         self._reset_by = self._mapping.reset or ("restart" if self._server.restarts else None)
-        if self._reset_by is None or (self._reset_by == "restart" and not self._server.restarts):
+        cannot = self._reset_by == "restart" and not self._server.restarts
+        if not read_only and (self._reset_by is None or cannot):
             raise UsageError(
                 f"{address} is a running server, which we cannot restart: map reset to a tool that "
                 "empties it, to `forget`, or to `scope` if every call sends ${scope}"
             )
-        shares = not self._server.restarts and self._reset_by != "scope"
+        shares = not self._server.restarts and self._reset_by != "scope" and not read_only
+        if shares:
+            require_live(live, address)
         self._lock = ServerLock(address) if shares else None
         """For a server that has one space for all clients."""
         self._strategy = self._mapping.recall.strategy if self._mapping.recall else "whole"
@@ -137,6 +152,7 @@ class Mcp:
                 *self._mapping.all_notes(self._strategy),
                 *(_BY_FORGETTING if self._reset_by == "forget" else []),
                 *(_ONE_SPACE if self._lock is not None else []),
+                *notes_of(live=self._live, read_only=self._read_only),
             ],
         }
 
@@ -145,10 +161,18 @@ class Mcp:
             if self._lock is not None:
                 self._lock.take()
             self._scope = scope
-            if self._is_foreign or self._gone or (self._reset_by == "restart" and not self._fresh):
+            if (
+                self._is_foreign
+                or self._gone
+                or (self._reset_by == "restart" and not self._fresh and not self._read_only)
+            ):
                 self._drop()
             if self._session is None:
                 self._open(self._patience)
+            if self._read_only:
+                self._scope = self._own_scope
+                self._ids = IdMapping(by_text=self._by_text)
+                return
             if self._reset_by == "scope":
                 # Two resets of a scope must give two spaces, also on a server that keeps both.
                 self._scope = f"{scope}-{uuid4().hex[:12]}"
@@ -162,6 +186,9 @@ class Mcp:
         how = self._mapping.remember
         rejected: dict[str, str] = {}
         merged: dict[str, str] = {}
+        if self._read_only:  # the server has them: hits are traced to them
+            self._ids.add(memories, tags=sends_tags(how.template))
+            return Receipt()
         with self._call_lock:
             for batch, values in self._ids.batches(how, memories, self._common):
                 self._ids.add(batch, tags=sends_tags(how.template))
@@ -177,11 +204,15 @@ class Mcp:
                     rejected |= {memory.id: shortened(reply.text) for memory in batch}
                 elif how.keep:
                     merged |= self._ids.keep(batch, _read(reply, "auto"), how.keep)
+                elif how.keep_pattern:
+                    ids = [match[1] for match in re.finditer(how.keep_pattern, reply.text)]
+                    merged |= self._ids.keep(batch, {how.keep_pattern: ids}, _IDS)
         return Receipt(rejected=rejected, merged=merged)
 
     def close(self) -> None:
         with self._call_lock:
-            if self._reset_by == "forget" and not self._is_foreign and not self._gone:
+            is_ours = not self._is_foreign and not self._gone and not self._read_only
+            if self._reset_by == "forget" and is_ours:
                 with suppress(Exception):  # so that the next client does not find our memories
                     self._forget_all()
             self._drop()
@@ -248,6 +279,12 @@ class Mcp:
         return {"scope": self._scope, "env": self._secrets}
 
     def _call(self, call: ToolCall, values: dict[str, Any]) -> ToolReply:
+        if (
+            self._read_only
+            and call is not self._mapping.recall
+            and call is not self._mapping.answer
+        ):
+            raise not_sent(call.tool)
         session = self._opened()
         self._fresh = False
         arguments = fill(call.arguments, {**self._common, **values})

@@ -21,7 +21,24 @@ from mnemoscope.connectors.mcp.transport import locate
 
 MARK = "mid:${memory.tag}"
 PATTERN = r"mid:([a-z0-9_.:/%-]+)"
+ID_IN_PROSE = r"(?i)\b(?:uu)?id\b['\"]?\s*(?:is|of|[:=#])?\s*['\"`#]?([a-z0-9][a-z0-9_-]*)"
+"""`Stored note with ID: 17`, `{"id": "a-1"}`, `saved (id=17)`."""
 _TEXT = "${memory.dated_text}"
+_SKELETONS = {
+    "reset": "reset: forget    # or a tool: {tool: TOOL}",
+    "remember": f"""remember:
+  tool: TOOL
+  arguments: {{PARAMETER: "{_TEXT} ({MARK})"}}""",
+    "recall": f"""recall:
+  tool: TOOL
+  arguments: {{PARAMETER: "${{query.text}}"}}
+  reply: text
+  hits: {{pattern: '{PATTERN}'}}""",
+    "forget": """forget:
+  tool: TOOL
+  arguments: {PARAMETER: "${memory.text}"}""",
+}
+"""Parts of a mapping that reads ids from prose."""
 
 
 class MappingProposal(NamedTuple):
@@ -31,6 +48,7 @@ class MappingProposal(NamedTuple):
     uncertain: list[str]
     missing: list[str]
     """Without these the mapping is unusable or incomplete."""
+    tools: tuple[str, ...] = ()
 
     @property
     def usable(self) -> bool:
@@ -41,10 +59,21 @@ class MappingProposal(NamedTuple):
         lines = [f"# Proposed by `mnemoscope systems probe` for {about}; no tool was called."]
         for title, notes in (("Missing:", self.missing), ("Uncertain:", self.uncertain)):
             lines += [f"# {title}", *(f"#   - {note}" for note in notes)] if notes else []
+        lines += self._skeleton()
         lines.append("# Try it with `mnemoscope systems check`.")
         # The server chooses the names: a line break in one would end the comment.
         comments = "".join(f"{' '.join(line.splitlines())}\n" for line in lines)
         return comments + dump_yaml(self.mapping)
+
+    def _skeleton(self) -> list[str]:
+        """What the missing parts look like, to be filled in by hand."""
+        wanting = [verb for verb in _SKELETONS if verb not in self.mapping]
+        if not wanting:
+            return []
+        tools = ", ".join(self.tools) or "none"
+        lines = ["# Fill in what is in capitals, and remove the # before it. The server's tools:"]
+        lines.append(f"#   {tools}")
+        return lines + [f"# {line}" for verb in wanting for line in _SKELETONS[verb].splitlines()]
 
 
 class ProbeResult(NamedTuple):
@@ -76,7 +105,9 @@ def probe(address: str, *, start: float = 60.0, key: str = "") -> ProbeResult:
 def propose(name: str, tools: Sequence[Tool], *, restarts: bool) -> MappingProposal:
     """Propose a mapping of these tools; `restarts` if we start the server."""
     draft = _MappingDraft(tools, restarts)
-    return MappingProposal(draft.mapping(name or "server"), draft.uncertain, draft.missing)
+    mapping = draft.mapping(name or "server")
+    names = tuple(tool.name for tool in tools)
+    return MappingProposal(mapping, draft.uncertain, draft.missing, names)
 
 
 class _MappingDraft:
@@ -98,7 +129,8 @@ class _MappingDraft:
         for verb, draft in (("remember", remember), ("recall", recall)):
             if draft is not None:
                 drafted[verb] = draft
-        if remember is not None and (forget := self._forget(self._best("forget"))) is not None:
+        forget = self._forget(self._best("forget"), remember) if remember is not None else None
+        if forget is not None:
             drafted["forget"] = forget
             if drafted["reset"] is None:
                 drafted["reset"] = "forget"
@@ -233,15 +265,26 @@ class _MappingDraft:
             )
         return drafted
 
-    def _forget(self, tool: Tool | None) -> dict[str, Any] | None:
+    def _forget(self, tool: Tool | None, remember: dict[str, Any]) -> dict[str, Any] | None:
         if tool is None:
             return None
         given = parameters(tool.parameters)
         name = [*tool_schemas.NAME, "names", "entity_names", "entity_name", "id", "ids"]
         carriers = {"tags": tool_schemas.TAGS, "name": name}.get(self._carrier, ())
         target = named(given, carriers, "string", "array")
+        its_id = named(given, tool_schemas.ITS_ID)
+        if target is None and its_id is not None and "each" not in remember:
+            remember["keep_pattern"] = ID_IN_PROSE
+            self.uncertain.append(
+                f"remember: {tool.name} needs the server's own id; it is searched for in the reply "
+                "of the storing tool by keep_pattern; if the reply is JSON, write keep: instead"
+            )
+            arguments = {its_id.name: _listed(its_id, "${kept}")}
+            return {
+                "tool": tool.name,
+                "arguments": {**arguments, **self._rest(tool, given, {its_id.name})},
+            }
         if target is None:
-            its_id = named(given, tool_schemas.ITS_ID) is not None
             need = "the server's own id" if its_id else ", ".join(p.name for p in given) or "?"
             self.missing.append(
                 f"forget: {tool.name} needs {need}; set remember.keep to where the reply of the "
@@ -263,8 +306,8 @@ class _MappingDraft:
             return {"tool": empties[0].name}
         if self._restarts:
             self.uncertain.append(
-                "reset: a restart; if the server writes a file, put it into ${scratch} by a "
-                "variable in env, or it will keep the memories of earlier scopes"
+                "reset: a restart with a new home and current folder; a server that writes to "
+                "another place needs ${scratch} in a variable of env, or cannot store anything"
             )
             return "restart"
         return None

@@ -19,6 +19,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
 
 from mnemoscope._store.errors import MissingExtra, MnemoscopeError, SystemLost
+from mnemoscope.isolation.lock import access_hint
 from mnemoscope.models.http_errors import shortened, without_keys
 
 _CLOSE_SECONDS = 10.0
@@ -160,7 +161,8 @@ class McpSession:
             raise ToolError(self._clean(f"{tool}: {kind}{error}")) from None
         text = "\n".join(part.text for part in result.content if part.type == "text")
         if result.is_error:
-            raise ToolError(self._clean(f"{tool}: {text or 'an error without a message'}"))
+            said = self._clean(f"{tool}: {text or 'an error without a message'}")
+            raise ToolError(f"{said}{access_hint(text)}")
         return ToolReply(result.structured_content, text)
 
     def _cause(self, error: BaseException) -> str:

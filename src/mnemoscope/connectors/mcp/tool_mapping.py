@@ -69,6 +69,8 @@ class RememberCall(BatchCall, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     keep: str = ""
     """Where the reply has the server's id, which is used to trace hits to memories."""
+    keep_pattern: str = ""
+    """The same for a reply in prose: the first group of each match is an id."""
     rejected: str = ""
     """A pattern: if the reply matches it, the memory was not stored; the reply says why."""
 
@@ -154,9 +156,13 @@ def _checked(mapping: ToolMapping, path: Path) -> ToolMapping:
     if mapping.remember.keep:
         check_expression(mapping.remember.keep, path)
     check_pattern(mapping.remember.rejected, "remember.rejected", path)
+    check_pattern(mapping.remember.keep_pattern, "remember.keep_pattern", path, groups=1)
+    keeps = mapping.remember.keep or mapping.remember.keep_pattern
+    if mapping.remember.keep and mapping.remember.keep_pattern:
+        raise DataError("remember has keep and keep_pattern: give one of them", file=path)
     if mapping.forget is not None:
         _check_batch(mapping.forget, "forget", {"kept"}, path)
-        if mapping.forget.uses("kept") and not mapping.remember.keep:
+        if mapping.forget.uses("kept") and not keeps:
             raise DataError(
                 "forget: ${kept} needs remember.keep: where the reply has the id", file=path
             )

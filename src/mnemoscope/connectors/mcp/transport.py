@@ -14,17 +14,18 @@ from urllib.parse import urlsplit
 
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.server_access import read_key
-from mnemoscope.connectors.child_environment import child_environment
 from mnemoscope.connectors.child_process import (
     LONGEST_LINE,
     Child,
     LineTooLong,
     file_hashes,
+    name_of,
     split_command,
 )
 from mnemoscope.connectors.handshake import server_down
-from mnemoscope.connectors.mapping import fill
+from mnemoscope.connectors.mapping import fill, names_in
 from mnemoscope.connectors.mcp.session import McpSession, require_mcp
+from mnemoscope.connectors.scratch_home import child_places
 from mnemoscope.isolation.scratch import make_scratch
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
@@ -160,8 +161,12 @@ class CommandServer:
         env: Mapping[str, str],
         embeddings: Callable[[], Mapping[str, str]],
         secrets: Mapping[str, str],
+        *,
+        live: bool = False,
+        read_only: bool = False,
     ) -> None:
         self._words = words
+        self._live, self._read_only = live, read_only
         self._env = env
         self._embeddings = embeddings
         self._secrets = secrets
@@ -173,8 +178,18 @@ class CommandServer:
     def open(self, start: float, patience: float | None = None) -> McpSession:
         scratch = make_scratch("mcp")
         try:
-            environment = {**child_environment(scratch), **self._environment(scratch)}
-            transport = ChildTransport(Child(self._words, environment, scratch))
+            words, environment, folder, writes = child_places(
+                self._words, scratch, live=self._live, read_only=self._read_only
+            )
+            child = Child(
+                words,
+                {**environment, **self._environment(scratch)},
+                scratch,
+                name=name_of(self._words),
+                folder=folder,
+                writes=writes,
+            )
+            transport = ChildTransport(child)
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
@@ -182,7 +197,13 @@ class CommandServer:
 
     def _environment(self, scratch: str) -> dict[str, str]:
         values = {"scratch": scratch, "embeddings": self._embeddings(), "env": self._secrets}
-        filled = {name: fill(value, values) for name, value in self._env.items()}
+        # A live store is where the user has it, not in the scratch folder.
+        own = self._live or self._read_only
+        filled = {
+            name: fill(value, values)
+            for name, value in self._env.items()
+            if not (own and "scratch" in names_in(value))
+        }
         return {name: str(value) for name, value in filled.items() if value is not None}
 
 
@@ -290,9 +311,14 @@ def locate(
     secrets: Mapping[str, str] | None = None,
     key: str = "",
     timeout: float = 120.0,
+    live: bool = False,
+    read_only: bool = False,
 ) -> CommandServer | UrlServer:
     """Return the server of an address; refuse an invalid address."""
     require_mcp()
     if address.startswith(("http://", "https://")):
         return UrlServer(address, key, timeout, secrets or {})
-    return CommandServer(split_command(address, _EXAMPLES), env or {}, embeddings, secrets or {})
+    words = split_command(address, _EXAMPLES)
+    return CommandServer(
+        words, env or {}, embeddings, secrets or {}, live=live, read_only=read_only
+    )

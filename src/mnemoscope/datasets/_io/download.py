@@ -10,7 +10,8 @@ import http.client
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mnemoscope._store.errors import MnemoscopeError
@@ -40,17 +41,32 @@ def download(file: PinnedFile, target: Path, progress: Progress = lambda have, o
             f"{target} exists, but its sha256 is {found}, not the pinned {file.sha256}; "
             "remove it to download it again"
         )
+    missing = [folder for folder in target.parents if not folder.exists()]
     make_private_folder(target.parent)
     part = target.with_name(target.name + ".part")
-    digest = _receive_all(file, part, progress)
+    try:
+        digest = _receive_all(file, part, progress)
+    except BaseException:
+        _remove_empty(part, missing)
+        raise
     if file.sha256 is not None and digest != file.sha256:
         part.unlink()
+        _remove_empty(part, missing)
         raise DownloadError(
             f"{file.url}: the content has sha256 {digest}, not the pinned {file.sha256}; "
             "the download was deleted"
         )
     part.replace(target)
     return digest
+
+
+def _remove_empty(part: Path, folders: Sequence[Path]) -> None:
+    """Remove what a failed download made, except bytes that the next call continues."""
+    if part.exists() and part.stat().st_size == 0:
+        part.unlink()
+    with suppress(OSError):  # a folder that is not empty
+        for folder in folders:
+            folder.rmdir()
 
 
 def _receive_all(file: PinnedFile, part: Path, progress: Progress) -> str:
