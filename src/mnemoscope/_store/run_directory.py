@@ -40,7 +40,7 @@ from mnemoscope._store.unfinished_runs import (
     note_unfinished,
 )
 from mnemoscope._store.watched_run import LOCK, ExpectedQuestions, note_expected
-from mnemoscope.types import Answer, Ingestion, Isolation, Repeat, Timing, Trial, Verdict
+from mnemoscope.types import Answer, Ingestion, Isolation, Repeat, Reviewed, Timing, Trial, Verdict
 
 JournalLine = Trial | Answer | Verdict | Ingestion
 
@@ -74,6 +74,10 @@ class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
     """Each deviation from the protocol, with the declared reason."""
     findings: dict[str, int] = {}
     """How many repairs and losses the loader counted in the data, by kind."""
+    withheld: dict[str, str] = {}
+    """Category to the reason why no claim about it is made: its questions break its rules."""
+    reviewed: Reviewed | None = None
+    """How many questions were drafted and confirmed; None if a person wrote all of them."""
     leaks: int = 0
     """How many findings of the leakage scan were accepted on request."""
     arm: bool = False

@@ -19,7 +19,7 @@ import numpy as np
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.measure import Depth, is_binary
+from mnemoscope.analysis.measure import Depth, is_binary, withheld_note
 from mnemoscope.analysis.pairing import NotComparable as NotComparable
 from mnemoscope.analysis.pairing import (
     PairedAnswers,
@@ -276,7 +276,10 @@ def compare(
     overall = rows_of(OVERALL, everything, roles, given, band)
     chosen = [name for name in names if not metrics or name in (*metrics, given.primary)]
     rows = [row for row in overall if row.metric in chosen]
-    for category in sorted(set(everything.categories) - {""}) if by_category else ():
+    kept_back = base.manifest().withheld | cand.manifest().withheld
+    known_categories = sorted(set(everything.categories) - {"", *kept_back})
+    notes += map(withheld_note, kept_back.values())
+    for category in known_categories if by_category else ():
         part = everything.of_category(category)
         rows += rows_of(category, part, dict.fromkeys(chosen, "category"), given, None)
     labels = distinct_labels((base, cand))

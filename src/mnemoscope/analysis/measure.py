@@ -127,6 +127,8 @@ class Metrics(TypedDict):
     """What the intervals are about; files of older versions, which had others, lack it."""
     few_clusters: NotRequired[list[str]]
     """Categories whose intervals are about these conversations only, unlike the overall ones."""
+    withheld: NotRequired[dict[str, str]]
+    """Categories of which no figure is given, because their questions break their rules."""
     credit: NotRequired[CreditFigures]
     """Missing where every hit is one memory that it names."""
     beyond_end: NotRequired[dict[str, Bounds]]
@@ -349,16 +351,18 @@ def measure(
     ingestions: Iterable[Ingestion],
     depth: Depth,
     ranks: Mapping[int, Sequence[int]] = MappingProxyType({}),
+    withheld: Mapping[str, str] = MappingProxyType({}),
 ) -> Metrics:
     """Compute the content of metrics.json.
 
     `ranks` has the `evidence_ranks` of trials, by the identity of the object, that are known.
+    `withheld` are the categories of which no figure is given, and why.
     """
     scorable = [trial for trial in trials if trial.evidence]
     failed = Counter(trial.category for trial in scorable if trial.status in FAILED)
     table = Table(scorable, depth, ranks)
     everything = np.ones(len(table.trials), dtype=bool)
-    categories = sorted({trial.category for trial in scorable} - {""})
+    categories = sorted({trial.category for trial in scorable} - {"", *withheld})
     beyond = table.beyond_end(failed.total())
     clusters = len(set(table.clusters.tolist()))
     figures: Metrics = {
@@ -395,6 +399,8 @@ def measure(
         if own and interval_kind(table.clusters_of(category)) != figures["interval"]
     ]:
         figures["few_clusters"] = few
+    if withheld:
+        figures["withheld"] = dict(withheld)
     if any(map(takes_places, trials)):
         claimed = depth.all_values(table.trials, "claimed", table.ranks)
         figures["credit"] = credit_figures(table.trials, table.names, table.values, claimed)
@@ -510,6 +516,11 @@ def _figure(
     if failed:
         figure["bounds"] = rounded_all((total / (n + failed), mean))
     return figure
+
+
+def withheld_note(reason: str) -> str:
+    """Say why there is no figure of a category."""
+    return f"withheld: {reason}"
 
 
 def is_binary(values: Floats) -> bool:

@@ -27,6 +27,7 @@ from mnemoscope.runner.run_setup import RunConfig, require_checkpoints
 
 if TYPE_CHECKING:
     from mnemoscope.api.dataset_runs import DatasetResults, run_datasets
+    from mnemoscope.api.drafted_questions import draft_questions, review_questions
     from mnemoscope.api.imports import import_memories
     from mnemoscope.api.judge_variants import judging_rules
     from mnemoscope.api.outside_answers import score_answers
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
 
 _ON_DEMAND = {
     "DatasetResults": "dataset_runs",
-    "import_memories": "imports",
+    "draft_questions": "drafted_questions",
     "gate_store": "store_gates",
+    "import_memories": "imports",
     "judging_rules": "judge_variants",
     "replay": "replayed_logs",
+    "review_questions": "drafted_questions",
     "run_datasets": "dataset_runs",
     "score_answers": "outside_answers",
 }
@@ -55,6 +58,7 @@ __all__ = [
     "cite",
     "compare",
     "compare_many",
+    "draft_questions",
     "dry_run",
     "durability_test",
     "estimate",
@@ -74,6 +78,7 @@ __all__ = [
     "replay",
     "report",
     "require_checkpoints",
+    "review_questions",
     "run",
     "run_config",
     "run_datasets",

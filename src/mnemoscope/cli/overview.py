@@ -47,9 +47,9 @@ COMMANDS = {
         "Compare two results of one benchmark: the answer in one sentence, then the figures.",
     ),
     "questions": (
-        "questions:questions",
-        "List what no system finds, what all find, what separates them, and possible missing "
-        "labels.",
+        "questions:app",
+        "List what no system finds, what all find, what separates them; draft and review "
+        "questions.",
     ),
     "gate": (
         "gate:gate",

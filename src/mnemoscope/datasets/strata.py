@@ -1,4 +1,4 @@
-"""Your own memory corpus, with questions in three strata: exact, paraphrase, multihop.
+"""Your own memory corpus, with questions in strata: exact, paraphrase, multihop, update, absent.
 
 Reads the JSONL files of the claude-memory benchmark: `corpus.jsonl`, `queries.jsonl` and
 `qrels.jsonl`, which decides about relevance. A corpus with sensitive memories is refused. A
@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from mnemoscope._store.errors import DataError
-from mnemoscope.datasets.base import DatasetInfo, FileDataset
+from mnemoscope.datasets.base import DatasetInfo, FileDataset, Findings
 from mnemoscope.datasets.labelled import (
     count,
     note_empty_texts,
@@ -26,9 +26,17 @@ from mnemoscope.datasets.labelled import (
     refuse,
 )
 from mnemoscope.datasets.near_duplicates import NearDuplicates
-from mnemoscope.types import Memory, Question, Scalar, Scenario
+from mnemoscope.datasets.strata_rules import (
+    BrokenRule,
+    StrataRules,
+    StratumQuestion,
+    withheld_strata,
+)
+from mnemoscope.types import Memory, Question, Reviewed, Scalar, Scenario
 
-STRATA = ("exact", "paraphrase", "multihop")
+STRATA = ("exact", "paraphrase", "multihop", "update", "absent")
+ABSENT = "absent"
+"""The stratum of questions that no memory answers; only these have no relevant memory."""
 DESCRIPTIONS = ("category", "tags", "expanded_keywords", "importance")
 """The fields of a line that become metadata of its memory."""
 
@@ -77,11 +85,18 @@ def memory_of(row: ImportedLine) -> Memory:
     )
 
 
-class StrataQuery(Struct):
+class StrataQuery(Struct, omit_defaults=True):
+    """One line of queries.jsonl."""
+
     query_id: QueryId
     text: str
     stratum: str
     relevant_ids: list[MemoryId] | None = None
+    superseded_ids: list[MemoryId] = []
+    """Of an update: the earlier memories that the relevant one supersedes."""
+    answer: str = ""
+    drafted_by: str = ""
+    """What wrote the question, such as `templates` or the spec of a model; empty for a person."""
 
 
 class QrelsLine(Struct):
@@ -98,7 +113,7 @@ class Strata(FileDataset):
 
     info = DatasetInfo(
         name="strata",
-        summary="your memories: exact, paraphrase, multi-hop",
+        summary="your memories: exact, paraphrase, multi-hop, update, absent",
         source="your own files, in the format of the claude-memory benchmark",
         granularities=("memory",),
         cluster="question",
@@ -113,6 +128,8 @@ class Strata(FileDataset):
         self.qrels = present(data / "qrels.jsonl", "the relevant memory ids of each query")
         self.paths = {path.name: path for path in (self.corpus, self.queries, self.qrels)}
         self.twins = twins
+        self.broken: list[BrokenRule] = []
+        """The questions of the last reading that break a rule of their stratum."""
         if (data / "import.json").exists():  # few datasets were imported
             from mnemoscope.datasets.imported_folder import import_record
 
@@ -120,7 +137,7 @@ class Strata(FileDataset):
             self.is_private = record is not None and record.private
 
     def read(self) -> Iterator[Scenario]:
-        memories = self._memories()
+        memories = read_corpus(self.corpus, self.findings)
         queries = self._queries()
         gold = self._gold(memories, queries)
         for id, (line, query) in queries.items():
@@ -132,6 +149,7 @@ class Strata(FileDataset):
         twins = NearDuplicates(tuple(memories.values()))
         for id, earlier in twins.repeats():
             self.findings.add("near-duplicate memory", f"{id} repeats {earlier}")
+        self._apply_rules(memories, queries, gold, twins)
         scenario = Scenario(
             id=self.name,
             memories=tuple(memories.values()),
@@ -141,6 +159,8 @@ class Strata(FileDataset):
                     text=query.text,
                     category=query.stratum,
                     evidence=self._evidence(id, gold[id], twins),
+                    reference=query.answer,
+                    expects="abstain" if query.stratum == ABSENT else "answer",
                 )
                 for id, (_, query) in queries.items()
             ),
@@ -149,16 +169,34 @@ class Strata(FileDataset):
         self._counts = count(scenario)
         yield scenario
 
-    def _memories(self) -> dict[str, Memory]:
-        rows = records_by_id(self.corpus, FlaggedLine, lambda row: str(row.id), self.findings)
-        sensitive = [(line, id) for id, (line, row) in rows.items() if row.is_sensitive]
-        if sensitive:
-            refuse(
-                "the corpus contains sensitive memories; export it again without them",
-                sensitive,
-                self.corpus,
-            )
-        return {id: memory_of(row) for id, (_, row) in rows.items()}
+    def _apply_rules(
+        self,
+        memories: Mapping[str, Memory],
+        queries: Mapping[str, tuple[int, StrataQuery]],
+        gold: Mapping[str, list[str]],
+        twins: NearDuplicates,
+    ) -> None:
+        """Find the questions that break a rule of their stratum, and those a person confirmed."""
+        asked = []
+        for id, (line, query) in queries.items():
+            superseded = tuple(map(str, query.superseded_ids))
+            if unknown := [one for one in superseded if one not in memories]:
+                refuse(
+                    "superseded ids that are not in corpus.jsonl",
+                    [(line, one) for one in unknown],
+                    self.queries,
+                )
+            own = (id, query.text, query.stratum, tuple(gold[id]), superseded, query.answer)
+            asked.append(StratumQuestion(*own))
+        rules = StrataRules(tuple(memories.values()), twins)
+        self.broken = [one for question in asked for one in rules.broken(question)]
+        self.withheld = withheld_strata(asked, self.broken)
+        drafted = sum(bool(query.drafted_by) for _, query in queries.values())
+        if drafted:
+            from mnemoscope.datasets.review_log import confirmed  # most questions are a person's
+
+            agreed = confirmed(asked, self.path)
+            self.reviewed = Reviewed(len(asked), drafted, len(agreed))
 
     def _queries(self) -> dict[str, tuple[int, StrataQuery]]:
         queries = records_by_id(self.queries, StrataQuery, lambda row: row.query_id, self.findings)
@@ -195,7 +233,11 @@ class Strata(FileDataset):
             ),
             (
                 "queries without relevant memories",
-                [(first_line[id], id) for id, relevant in gold.items() if not relevant],
+                [
+                    (first_line[id], id)
+                    for id, relevant in gold.items()
+                    if not relevant and not (id in queries and queries[id][1].stratum == ABSENT)
+                ],
                 self.qrels,
             ),
             (
@@ -225,6 +267,19 @@ class Strata(FileDataset):
                             "near-duplicate added to evidence", f"{question}: {twin}, twin of {id}"
                         )
         return tuple(evidence)
+
+
+def read_corpus(path: Path, findings: Findings) -> dict[str, Memory]:
+    """The memories of a corpus.jsonl by id; a corpus with sensitive memories is refused."""
+    rows = records_by_id(path, FlaggedLine, lambda row: str(row.id), findings)
+    sensitive = [(line, id) for id, (line, row) in rows.items() if row.is_sensitive]
+    if sensitive:
+        refuse(
+            "the corpus contains sensitive memories; export it again without them",
+            sensitive,
+            path,
+        )
+    return {id: memory_of(row) for id, (_, row) in rows.items()}
 
 
 def _in_utc(at: datetime | None) -> datetime | None:

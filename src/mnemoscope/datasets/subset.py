@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal
 
 from msgspec.structs import replace
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.datasets.base import Dataset, Findings
-from mnemoscope.types import Scalar, Scenario
+from mnemoscope.datasets.base import Dataset, Findings, reviewed_of, withheld_of
+from mnemoscope.types import Reviewed, Scalar, Scenario
 
 Draw = Literal["random", "category"]
 """How questions are drawn: each with the same chance, or so many of each category."""
@@ -81,6 +81,14 @@ class Subset:
     @property
     def findings(self) -> Findings:
         return self._whole.findings
+
+    @property
+    def withheld(self) -> Mapping[str, str]:
+        return withheld_of(self._whole)
+
+    @property
+    def reviewed(self) -> Reviewed | None:
+        return reviewed_of(self._whole)
 
     def scenarios(self) -> Iterator[Scenario]:
         for scenario in islice(self._whole.scenarios(), self._scenarios):

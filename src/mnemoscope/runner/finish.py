@@ -154,7 +154,7 @@ def finish(
         also.append(ANSWERS)
     rankings = [_ranking(trial, depth.returned) for trial in trials]
     write_records(run.path / "raw_retrievals.jsonl", rankings)
-    figures = measure(trials, ingestions, depth, ranks)
+    figures = measure(trials, ingestions, depth, ranks, manifest.withheld)
     write_json(run.path / "metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
     write_json(run.path / "timing.json", timing(timings, system_answers=reader == "system"))
     ends = [own[-1] for own in plan.values() if own]

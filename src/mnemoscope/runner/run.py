@@ -26,7 +26,7 @@ from mnemoscope._store.run_directory import REPEAT, Manifest, RunDirectory
 from mnemoscope._store.watched_run import ExpectedQuestions
 from mnemoscope.analysis.longitudinal import columns
 from mnemoscope.analysis.measure import Depth
-from mnemoscope.datasets.base import DataFile, Dataset
+from mnemoscope.datasets.base import DataFile, Dataset, reviewed_of, withheld_of
 from mnemoscope.datasets.leakage import leaks
 from mnemoscope.models.budget import Budget, open_budget
 from mnemoscope.protocols import Chosen
@@ -343,6 +343,8 @@ class _Execution:
                 progress.close()
                 continue
             manifest.findings = dict(self._dataset.findings.counts)
+            manifest.withheld = dict(withheld_of(self._dataset))
+            manifest.reviewed = reviewed_of(self._dataset)
             manifest.leaks = self._leaked
             manifest.checkpoints = [column.label for column in columns(self._plan)]
             self._isolation.count(number, manifest)

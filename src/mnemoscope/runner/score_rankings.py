@@ -18,7 +18,13 @@ from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.jsonl import Journal
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.measure import Depth
-from mnemoscope.datasets.base import DataFile, Dataset, DatasetInfo
+from mnemoscope.datasets.base import (
+    DataFile,
+    Dataset,
+    DatasetInfo,
+    reviewed_of,
+    withheld_of,
+)
 from mnemoscope.runner.finish import finish
 from mnemoscope.runner.pipeline import Ask
 from mnemoscope.runner.private_runs import is_private, without_texts
@@ -68,6 +74,8 @@ def score(
             category_names=dict(dataset.category_names),
             notes=[*data_notes(data), *_notes(dataset.info, rankings, compat, unused)],
             findings=dict(dataset.findings.counts),
+            withheld=dict(withheld_of(dataset)),
+            reviewed=reviewed_of(dataset),
             private=private,
             counted=False,  # no system is asked
         )
