@@ -166,6 +166,12 @@ def test_what_cannot_be_drafted_is_an_error(tmp_path: Path, store: Path) -> None
         ("Have you seen the blue whale?", []),
         ("| the table | of the versions |", []),
         ("We read Lord of the Rings in a food drive.", []),
+        (
+            "After two years of waiting for it, we met Lena\n  Brandt near the old tram depot.",
+            ["Lena Brandt", "tram depot"],
+        ),
+        ("- Set `core.pager` before you start the prefetch task.", ["prefetch task"]),
+        ("The lemon\ntree house", ["lemon"]),
     ],
 )
 def test_only_whole_noun_phrases_are_found(text: str, expected: list[str]) -> None:

@@ -38,6 +38,7 @@ def test_figures_of_a_broken_stratum_are_withheld_everywhere(
     told = " ".join(capsys.readouterr().out.split())
     assert f"withheld: {REASON}" in told
     assert "0 of 12 drafted questions confirmed by a person" in told
+    assert "! questions of exact favour keyword search" in told
     least = f"{told_apart(9):.2f} or more"
     assert f"9 questions with evidence tell two systems apart that differ by {least}" in told
 
@@ -88,6 +89,14 @@ def test_questions_of_a_person_need_no_confirmation(
     report = (tmp_path / "bm25" / "report.md").read_text()
     assert "confirmed by a person" not in report
     assert "withheld" not in report
+    assert "keyword search" not in report
+
+
+def test_a_table_of_exact_questions_alone_says_whom_it_favours(store: Path, tmp_path: Path) -> None:
+    ms.draft_questions(store, per_stratum=3, strata=["exact"])
+    ms.run("strata", data=store, systems="bm25", baselines=False, out=tmp_path / "o", workers=1)
+    report = (tmp_path / "o" / "bm25" / "report.md").read_text()
+    assert "all questions with evidence are exact, which favours keyword search" in report
 
 
 @pytest.mark.parametrize("questions", [20, 50, 200])

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from mnemoscope.drafting.review_session import ReviewItem, ReviewSession
 
 app = App(name="questions")
+_ADVICE = {
+    "update": "they need times and things that change; import may find times (--file-times)",
+}
+"""What helps a stratum that has too few questions, where it is not a model."""
 _KEYS = "[a]ccept, [e]dit, [r]eject, [s]kip, [q]uit"
 
 
@@ -150,14 +154,12 @@ def _print_drafted(made: DraftedQuestions) -> None:
         why = "; ".join(f"{n:,} {rule}" for rule, n in dropped.items())
         kept = made.kept.get(stratum, 0)
         rows.append([stratum, f"{drafted:,}", f"{kept:,}", f"{sum(dropped.values()):,}", why])
-    counted = map(numeric, ("drafted", "kept", "dropped"))
+    counted = map(numeric, ("new", "yours", "dropped"))
     print_table(("stratum", *counted, "dropped because they"), rows)
     for stratum, count in made.short.items():
-        say(
-            err,
-            f"{stratum}: only {count:,} of {made.wanted:,} questions could be drafted",
-            before="[yellow]note:[/] ",
-        )
+        found = f"{count:,} of {made.wanted:,} questions; the memories offer the templates no more"
+        advice = _ADVICE.get(stratum, "give --model, or write some yourself")
+        say(err, f"{stratum}: {found}: {advice}", before="[yellow]note:[/] ")
     say(out, f"next: mnemoscope questions review {made.folder}")
     say(out, f"then: mnemoscope run strata --data {made.folder} --system bm25 --system hybrid")
 

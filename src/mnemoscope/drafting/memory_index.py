@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from mnemoscope.datasets.strata_rules import StrataRules
-from mnemoscope.drafting.noun_phrases import Phrase, phrases, spoken
+from mnemoscope.drafting.noun_phrases import Phrase, phrases, spoken, unwrapped
 from mnemoscope.drafting.word_neighbours import WordNeighbours
 from mnemoscope.text.tokenize import stems
 from mnemoscope.types import Memory
@@ -104,7 +104,7 @@ class MemoryIndex:
         """Whether a part of a sentence, between two punctuation marks, has all these phrases."""
         return any(
             all(one.text.lower() in clause.lower() for one in phrases)
-            for clause in _CLAUSE_END.split(self.memories[id].text)
+            for clause in _CLAUSE_END.split(unwrapped(self.memories[id].text))
         )
 
     def time_order(self, id: str) -> tuple[float, int]:

@@ -33,8 +33,13 @@ _NOT_NAMES = _BREAKS | _VERBS | _DATES
 _TOKEN = re.compile(r"[^\W_]+(?:['’.\-/+_][^\W_]+)*\+?|[^\w\s]|\n")
 _SPEAKER = re.compile(r"^[^\W\d][\w .'-]{0,30}: ")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_WRAP = re.compile(r"(?<=[^\W\d_]|,)\n[ \t]*(?=[^\W\d_])")
+_SHORTEST_WRAPPED = 40
+"""A shorter line ends where it does for another reason: a heading, an entry of a list, a verse."""
 _CAPITAL = re.compile(r"[A-Z][a-z]+(?:['’]s)?|[A-Z]{2,6}\+?|[A-Z][a-z]*[A-Z]\w*")
 _MARKUP = re.compile(r"[|<>`{}=\\]|\]\(|\]\[|https?:|^\s*[#*\-+]+\s|\w/\w")
+_BULLET = re.compile(r"^\s*[*\-+]\s+")
+_CODE = re.compile(r"(`+)[^`\n]+\1")
 _ODD = re.compile(r"['’]|[a-z][A-Z]")
 _LONGEST = 3
 _SHORTEST_WORD = 3
@@ -69,19 +74,31 @@ def spoken(text: str) -> str:
     return _SPEAKER.sub("", text, count=1)
 
 
+def unwrapped(text: str) -> str:
+    """The text without line breaks inside of its sentences, which some editors put there."""
+
+    def joined(found: re.Match[str]) -> str:
+        line_start = text.rfind("\n", 0, found.start()) + 1
+        return " " if found.start() - line_start >= _SHORTEST_WRAPPED else found[0]
+
+    return _WRAP.sub(joined, text)
+
+
 def sentences(text: str) -> list[str]:
-    return [one.strip() for one in _SENTENCE_END.split(spoken(text)) if one.strip()]
+    found = _SENTENCE_END.split(unwrapped(spoken(text)))
+    return [one.strip() for one in found if one.strip()]
 
 
 def phrases(text: str) -> list[Phrase]:
     """The noun phrases of a text, each once."""
     found: dict[str, Phrase] = {}
-    for sentence in sentences(text):
+    for one in sentences(text):
+        sentence = _BULLET.sub("", _CODE.sub("·", one))
         # What somebody asks, the memory does not say. Tables, links and code are not sentences.
         if sentence.endswith("?") or _MARKUP.search(sentence):
             continue
-        for one in _of_sentence(sentence):
-            found.setdefault(one.text.lower(), one)
+        for phrase in _of_sentence(sentence):
+            found.setdefault(phrase.text.lower(), phrase)
     return list(found.values())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -271,6 +271,7 @@ def caveats(view: RunView, beside: Sequence[RunView] = ()) -> list[str]:
     if view.manifest.reviewed is not None:
         measured = view.metrics["questions"]["scorable"]
         notes.append(_reviewed(view.manifest.reviewed, measured))
+        notes += _favoured({*view.metrics["by_category"], *view.manifest.withheld})
     if view.longitudinal and view.judged and (why := withheld(view.manifest)):
         notes.append(f"the marks of the answers are not to be cited; {why}")
     notes += filter(None, [same_family(view.manifest)])
@@ -343,6 +344,16 @@ def _reviewed(counts: Reviewed, measured: int) -> str:
             f"{100 * TYPICAL_CHANGE:g} % of the questions change"
         )
     return f"{', '.join(parts)}; {measured:,} questions with evidence {finds}"
+
+
+def _favoured(strata: Collection[str]) -> list[str]:
+    """The rule of the stratum `exact` is itself a keyword search: its figures are circular."""
+    if "exact" not in strata:
+        return []
+    why = "by rule, their memory is the top hit of a full-text search"
+    if len(strata) == 1:
+        return [f"all questions with evidence are exact, which favours keyword search: {why}"]
+    return [f"questions of exact favour keyword search: {why}; --full shows each stratum"]
 
 
 def _all_repeats(view: RunView, beside: Sequence[RunView]) -> bool:
