@@ -25,6 +25,7 @@ from mnemoscope._store.errors import DataError, SystemLost, UsageError
 from mnemoscope._store.spec import Spec
 from mnemoscope.connectors import child_process
 from mnemoscope.connectors.id_mapping import tag_of
+from mnemoscope.connectors.mapping import find
 from mnemoscope.connectors.mcp.mcp_connector import Mcp
 from mnemoscope.connectors.mcp.tool_mapping import load, read, shipped
 from mnemoscope.datasets.locomo import Locomo
@@ -448,6 +449,12 @@ def test_a_mapping_that_cannot_work_is_refused_with_file_and_field(line: str) ->
 def test_the_shipped_mappings_can_be_read() -> None:
     assert shipped() == ["mcp-memory-service", "pgmnemo-mcp", "server-memory"]
     assert [load(name).name for name in shipped()] == shipped()
+
+
+def test_a_hit_of_the_reference_server_has_every_observation_of_its_entity() -> None:
+    text = load("server-memory").recall.hits.text
+    assert find({"observations": ["Rex is a dog", "Rex bites"]}, text) == "Rex is a dog\nRex bites"
+    assert find({"name": "Rex"}, text) == ""
 
 
 def test_a_tag_survives_lowercasing_and_splitting_and_is_unique() -> None:
