@@ -410,6 +410,10 @@ def test_wrong_maps_and_stores_are_usage_errors(
     assert invoke(["gate", str(tmp_path / "no"), "--baseline", str(baseline)]) == 2
     assert invoke(["gate", str(baseline), "--baseline", str(baseline), "--system", "bm25"]) == 2
     assert "--system is for a store" in capsys.readouterr().err
+    assert invoke(["gate", str(tmp_path), "--baseline", str(baseline)]) == 2
+    assert "neither a run" in capsys.readouterr().err
+    assert invoke(["gate", str(store), "--baseline", str(baseline.parent)]) != 0
+    assert f"did you mean {baseline}?" in capsys.readouterr().err
 
 
 HOSTILE = "<img src=x onerror=alert(1)> `@org/all` #1 | [x](http://e.com)\x1b[31m\n## title\n-->"

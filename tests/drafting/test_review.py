@@ -153,6 +153,12 @@ def test_the_command_reviews_by_keys_and_continues_after_ctrl_c(
     told = capsys.readouterr()
     assert "share too many words" in told.err
     assert "2 of 3 questions confirmed, 1 to review" in told.out
+    assert "repeat the command" in told.out
+    typed("a")
+    assert invoke(["questions", "review", str(drafted)]) == 0
+    assert f"next: mnemoscope run strata --data {drafted}" in capsys.readouterr().out
+    assert invoke(["questions", "reveiw", str(drafted)]) == 2
+    assert "did you mean questions review?" in capsys.readouterr().err
 
 
 def test_a_draft_that_breaks_a_rule_cannot_be_accepted(

@@ -398,6 +398,27 @@ def test_a_knowledge_graph_gives_one_memory_for_each_observation_and_relation(
     }
 
 
+def test_a_wrong_condition_is_named_and_the_store_is_not_blamed(tmp_path: Path) -> None:
+    store = claude_memory(tmp_path / "memory.db")
+    with pytest.raises(UsageError, match="--where 'no_such_column = 1': no such column"):
+        imported(store, tmp_path / "out", where="no_such_column = 1")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("x.zip", "PK\3\4 cut", "zip file that cannot be opened"),
+        ("x.json", '{"a": 1}', "--kind: notes, chatgpt"),
+        ("x.bin", "\0", "--kind: notes, chatgpt"),
+    ],
+)
+def test_a_source_of_no_kind_says_what_to_do(
+    tmp_path: Path, name: str, content: str, problem: str
+) -> None:
+    with pytest.raises(DataError, match=problem):
+        detect(files(tmp_path, {name: content}) / name)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_can_be_forced_and_a_source_of_another_kind_is_an_error(
     tmp_path: Path, kind: str

@@ -227,8 +227,10 @@ class RunDirectory:
         except FileNotFoundError:
             if any((self.path / name).exists() for name in (SEAL, CHAIN)):
                 raise EditedRun(self.manifest_path, "is missing") from None
+            below = sorted(self.path.glob("*/manifest.json"))
+            meant = f"; did you mean {below[0].parent}?" if below else ""
             raise MissingData(
-                f"{self.path} is not a run directory: it has no manifest.json"
+                f"{self.path} is not a run directory: it has no manifest.json{meant}"
             ) from None
         except OSError as error:
             raise EditedRun(self.manifest_path, f"cannot be read: {error.strerror}") from None

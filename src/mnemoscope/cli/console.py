@@ -42,6 +42,13 @@ def say(console: Console, text: str, *, before: str = "", lines: bool = False) -
     console.print(before + escape(safe), soft_wrap=True, highlight=False, emoji=False)
 
 
+def tell(console: Console, text: str, *, before: str = "") -> None:
+    """Print prose without markup; a terminal gets it broken between words."""
+    safe = escape(one_line(text))
+    wrap = not console.is_terminal
+    console.print(before + safe, soft_wrap=wrap, highlight=False, emoji=False)
+
+
 def print_json(content: Any) -> None:
     """Print JSON to stdout."""
     print(as_json(msgspec.json.format(msgspec.json.encode(content), indent=2).decode()))

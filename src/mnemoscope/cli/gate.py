@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from mnemoscope import api
 from mnemoscope._store.errors import UsageError
 from mnemoscope.cli import console
-from mnemoscope.cli.console import pass_cell, print_json, print_table, say, watched
+from mnemoscope.cli.console import pass_cell, print_json, print_table, say, tell, watched
 from mnemoscope.reports.tables import Cells, numeric
 
 if TYPE_CHECKING:
@@ -100,6 +100,10 @@ def gate(
 
     if badge is not None and badge.suffix not in (".svg", ".json"):
         raise UsageError(f"--badge {badge}: write a file that ends in .svg or .json")
+    if target.is_dir() and not is_run(target) and not is_store(target):
+        raise UsageError(
+            f"{target} is neither a run (it has no manifest.json) nor a store (no corpus.jsonl)"
+        )
     if is_run(target) or not is_store(target):
         given = {"--system": system, "--id-map": id_map, "--comment": comment, "--out": out}
         if used := [name for name, value in given.items() if value is not None]:
@@ -169,11 +173,14 @@ def _show(told: StoreGate) -> None:
         if len(changed) > _SHOWN:
             say(console.out, f"{kind}: and {len(changed) - _SHOWN} more")
     for gone in told.missing[:_SHOWN]:
-        say(console.out, f"missing: {missing_line(gone, told)}")
+        tell(console.out, f"missing: {missing_line(gone, told)}")
     if len(told.missing) > _SHOWN:
         say(console.out, f"missing: and {len(told.missing) - _SHOWN} more")
-    say(console.out, memory_line(told))
-    say(console.out, sentence(told))
+    tell(console.out, memory_line(told))
+    tell(console.out, sentence(told))
+    if told.missing and not told.passed:
+        what_to_do = "--missing-gold leave-out if the loss is meant, --id-map if a memory moved"
+        tell(console.out, f"missing memories: {what_to_do}")
 
 
 def _gate_run(

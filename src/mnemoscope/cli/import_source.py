@@ -51,7 +51,8 @@ def import_source(
 
         mnemoscope import ~/vault --out my-memory --secrets withhold
 
-    Then draft questions, and run systems: `mnemoscope run strata --data my-memory --system bm25`.
+    Then draft questions, `mnemoscope questions draft my-memory`, and run systems: `mnemoscope run
+    strata --data my-memory --system bm25`.
 
     Parameters
     ----------
@@ -133,7 +134,8 @@ def import_source(
     timed = f"{record.with_time:,} with a time"
     if record.first and record.last:
         timed += f", {record.first:%Y-%m-%d} to {record.last:%Y-%m-%d}"
-    say(out, f"{out_folder}: {record.memories:,} memories of kind {record.kind} ({timed})")
+    count = f"{record.memories:,} {'memory' if record.memories == 1 else 'memories'}"
+    say(out, f"{out_folder}: {count} of kind {record.kind} ({timed})")
     for reason, n in record.left_out.items():
         say(out, f"  left out: {n:,} {reason}")
     if record.secrets:
@@ -148,3 +150,4 @@ def import_source(
         say(out, f"  each with its place: {out_folder / 'left-out.jsonl'}")
     if private:
         say(out, f"  private: texts stay in {out_folder}, which git ignores except import.json")
+    say(out, f"next: mnemoscope questions draft {out_folder}")

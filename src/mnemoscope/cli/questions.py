@@ -10,7 +10,8 @@ from cyclopts import App
 
 from mnemoscope import api
 from mnemoscope._store.errors import UsageError
-from mnemoscope.cli.console import err, out, print_json, print_table, say, write_markdown
+from mnemoscope._store.suggest import nearest
+from mnemoscope.cli.console import err, out, print_json, print_table, say, tell, write_markdown
 from mnemoscope.reports.tables import Cells, numeric
 
 if TYPE_CHECKING:
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from mnemoscope.drafting.review_session import ReviewItem, ReviewSession
 
 app = App(name="questions")
-_ADVICE = {
-    "update": "they need times and things that change; import may find times (--file-times)",
-}
-"""What helps a stratum that has too few questions, where it is not a model."""
 _KEYS = "[a]ccept, [e]dit, [r]eject, [s]kip, [q]uit"
 
 
@@ -81,6 +78,9 @@ def questions(
 
     if not runs:
         raise UsageError("give run directories, or a folder of them")
+    meant = nearest(str(runs[0]), ("draft", "review"))
+    if meant and not runs[0].exists():
+        raise UsageError(f"no such folder: {runs[0]}; did you mean questions {meant}?")
     if limit < 0 or top < 1:
         raise UsageError("--limit must be at least 0, --top at least 1")
     found = api.questions(
@@ -156,10 +156,13 @@ def _print_drafted(made: DraftedQuestions) -> None:
         rows.append([stratum, f"{drafted:,}", f"{kept:,}", f"{sum(dropped.values()):,}", why])
     counted = map(numeric, ("new", "yours", "dropped"))
     print_table(("stratum", *counted, "dropped because they"), rows)
-    for stratum, count in made.short.items():
-        found = f"{count:,} of {made.wanted:,} questions; the memories offer the templates no more"
-        advice = _ADVICE.get(stratum, "give --model, or write some yourself")
-        say(err, f"{stratum}: {found}: {advice}", before="[yellow]note:[/] ")
+    if made.short:
+        counts = ", ".join(f"{count:,} of {stratum}" for stratum, count in made.short.items())
+        note = f"of {made.wanted:,} questions each, there are only {counts}. The memories offer "
+        note += "no more without --model; you can write more yourself."
+        if "update" in made.short:
+            note += " Updates need memories with times."
+        tell(err, note, before="[yellow]note:[/] ")
     say(out, f"next: mnemoscope questions review {made.folder}")
     say(out, f"then: mnemoscope run strata --data {made.folder} --system bm25 --system hybrid")
 
@@ -196,22 +199,26 @@ def review(folder: Path, /) -> None:
         raise KeyboardInterrupt from None
     left = len(session.waiting())
     say(out, f"{session.confirmed:,} of {session.total:,} questions confirmed, {left:,} to review")
+    if left:
+        say(out, "repeat the command to continue")
+    else:
+        say(out, f"next: mnemoscope run strata --data {folder} --system bm25 --system hybrid")
 
 
 def _show(item: ReviewItem) -> None:
-    say(out, item.question.text, before="[bold cyan]question:[/] ")
+    tell(out, item.question.text, before="[bold cyan]question:[/] ")
     if item.question.answer:
-        say(out, item.question.answer, before="[green]answer:[/]   ")
+        tell(out, item.question.answer, before="[green]answer:[/]   ")
     for memory in item.superseded:
         when = f"{memory.at:%d %b %Y} " if memory.at else ""
-        say(out, f"{when}{memory.text}", before="[dim]earlier:[/]  ")
+        tell(out, f"{when}{memory.text}", before="[dim]earlier:[/]  ")
     for memory in item.gold:
         when = f"{memory.at:%d %b %Y} " if memory.at else ""
-        say(out, f"{when}{memory.text}", before="[green]memory:[/]   ")
+        tell(out, f"{when}{memory.text}", before="[green]memory:[/]   ")
     if not item.gold:
-        say(out, "no memory may answer it", before="[green]memory:[/]   ")
+        tell(out, "no memory may answer it", before="[green]memory:[/]   ")
     for one in item.broken:
-        say(
+        tell(
             out,
             f"questions of {one.stratum} that {one.rule}: {one.detail}",
             before="[red]breaks:[/]   ",
@@ -242,7 +249,8 @@ def _edited(session: ReviewSession, item: ReviewItem) -> bool:
         return False
     broken = session.edit(item.question, text)
     for one in broken:
-        say(err, f"not saved: this one would {one.rule}: {one.detail}")
+        said = f"not saved: it would be one of the questions of {one.stratum} that {one.rule}"
+        tell(err, f"{said}: {one.detail}")
     return not broken
 
 

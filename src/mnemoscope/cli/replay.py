@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from mnemoscope import api
 from mnemoscope._store.errors import UsageError
-from mnemoscope.cli.console import err, out, print_json, print_table, say
+from mnemoscope.cli.console import err, out, print_json, print_table, say, tell
 from mnemoscope.reports.tables import SYSTEM, numeric, system_cell
 from mnemoscope.text.display import one_line
 
@@ -101,7 +101,7 @@ def _show(found: Replay, shown: int) -> None:
         rows,
         title=f"recalls beside those of {found.reference}, first {found.k} hits",
     )
-    say(out, "overlap: mean share of the longer list; + new, - gone: memories found now, or then")
+    tell(out, "overlap: mean share of the longer list; + new, - gone: memories found now, or then")
     for one in found.systems:
         for recall in one.changed[:shown]:
             say(out, f"{one.system}, line {recall.line}: {recall.query}")
@@ -119,7 +119,7 @@ def _show(found: Replay, shown: int) -> None:
     if found.skipped:
         listed = ", ".join(f"{tool} ({number:,})" for tool, number in found.skipped.items())
         say(out, f"not replayed: {listed}", before="[yellow]note:[/] ")
-    say(out, found.caveat)
+    tell(out, found.caveat)
 
 
 def _row(one: ReplayedSystem, found: Replay) -> list[Any]:

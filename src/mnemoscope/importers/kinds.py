@@ -18,6 +18,7 @@ from mnemoscope.importers.source_record import ImportSource, Yielded
 from mnemoscope.importers.whatsapp import is_whatsapp, read_whatsapp
 
 _PEEK = 1 << 16
+_ZIP = b"PK\3\4"
 
 
 def _read_mem0(source: ImportSource) -> Yielded:
@@ -99,10 +100,11 @@ def _of_file(path: Path) -> str:
         return _of_json(start, path)
     if suffix == ".txt" and is_whatsapp(start.decode("utf-8-sig", "replace")):
         return "whatsapp"
+    if start.startswith(_ZIP):
+        raise DataError("is a zip file that cannot be opened: get it again", file=path)
     if b"\0" not in start:
         return "notes"
-    kinds = ", ".join(KINDS)
-    raise DataError(f"is not a source of a known kind; name one with --kind: {kinds}", file=path)
+    raise DataError(f"is not a source of a known kind; {_name_one()}", file=path)
 
 
 def _of_json(start: bytes, path: Path) -> str:
@@ -119,7 +121,11 @@ def _of_json(start: bytes, path: Path) -> str:
         return "mcp-graph"
     if any(field in text for field in ('"core_memory"', '"blocks"', '"agents"')):
         return "letta"
-    raise DataError("is JSON of no known product; name one with --kind", file=path)
+    raise DataError(f"is JSON of no known product; {_name_one()}", file=path)
+
+
+def _name_one() -> str:
+    return f"name one with --kind: {', '.join(KINDS)}"
 
 
 def _first_object(start: bytes) -> dict[str, Any]:

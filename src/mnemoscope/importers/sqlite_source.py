@@ -68,7 +68,12 @@ class Store:
         """The rows of the table, one by one."""
         rule = f" WHERE ({where})" if where else ""
         by = f" ORDER BY {', '.join(map(quoted, order))}" if order else ""
-        [total] = self._one(f"SELECT count(*) FROM {quoted(table)}{rule}")
+        try:
+            [total] = self._one(f"SELECT count(*) FROM {quoted(table)}{rule}")
+        except sqlite3.OperationalError as error:
+            if not where:
+                raise
+            raise UsageError(f"--where {where!r}: {error}") from None
         columns = self.tables[table]
         listed = ", ".join(map(quoted, columns))
         found = self._database.execute(f"SELECT {listed} FROM {quoted(table)}{rule}{by}")
