@@ -353,7 +353,7 @@ def _favoured(strata: Collection[str]) -> list[str]:
     why = "by rule, their memory is the top hit of a full-text search"
     if len(strata) == 1:
         return [f"all questions with evidence are exact, which favours keyword search: {why}"]
-    return [f"questions of exact favour keyword search: {why}; --full shows each stratum"]
+    return [f"questions of exact favour keyword search: {why}; look at each stratum"]
 
 
 def _all_repeats(view: RunView, beside: Sequence[RunView]) -> bool:
