@@ -45,7 +45,7 @@ def test_the_record_counts_and_names_nothing_of_the_source(vault: Path, tmp_path
 
 
 def test_an_existing_folder_is_replaced_only_on_request_and_keeps_its_questions(
-    vault: Path, tmp_path: Path
+    vault: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     imported(vault, out)
@@ -57,6 +57,8 @@ def test_an_existing_folder_is_replaced_only_on_request_and_keeps_its_questions(
     _, rows = imported(vault, out, overwrite=True)
     assert len(rows) == 3
     assert (out / "queries.jsonl").read_text() == "mine"
+    assert invoke(["import", str(vault), "--out", str(out), "--overwrite"]) == 0
+    assert f"next: mnemoscope datasets check strata --data {out}" in capsys.readouterr().out
     other = files(tmp_path / "other", {"x": "1"})
     with pytest.raises(UsageError, match="not made by"):
         imported(vault, other, overwrite=True)
@@ -124,6 +126,7 @@ def test_the_command_says_what_it_did(
         "  secrets masked: 1 password",
         "    c.md, line 1: password",
         f"  each with its place: {out}/left-out.jsonl",
+        f"next: mnemoscope questions draft {out}",
     ]
     assert invoke(["import", str(vault), "--out", str(out), "--json", "--overwrite"]) == 0
     assert json.loads(capsys.readouterr().out)["memories"] == 3

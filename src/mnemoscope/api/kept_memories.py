@@ -69,10 +69,12 @@ def _scenario(run: RunDirectory, data: Path | None) -> Scenario:
     manifest = run.manifest()
     dataset = dataset_of(manifest, data)
     if dataset is None:
-        why = "it is private" if manifest.private else "an older version made it"
+        why = "an older version made it), and its data are not where they were, or changed"
+        if manifest.private:
+            why = "it is private), nor where its data are"
         raise NotComparable(
-            f"{run.path} kept nothing of its memories ({why}), and its data are not where they "
-            "were, or changed: name a copy with --baseline-data, or run the baseline again"
+            f"{run.path} kept nothing of its memories ({why}: name a copy with --baseline-data, "
+            "or run the baseline again"
         )
     (scenario,) = dataset.scenarios()
     return scenario

@@ -150,4 +150,6 @@ def import_source(
         say(out, f"  each with its place: {out_folder / 'left-out.jsonl'}")
     if private:
         say(out, f"  private: texts stay in {out_folder}, which git ignores except import.json")
-    say(out, f"next: mnemoscope questions draft {out_folder}")
+    has_questions = (out_folder / "queries.jsonl").exists()
+    step = "datasets check strata --data" if has_questions else "questions draft"
+    say(out, f"next: mnemoscope {step} {out_folder}")

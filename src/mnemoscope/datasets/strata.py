@@ -241,7 +241,7 @@ class Strata(FileDataset):
                 self.qrels,
             ),
             (
-                "relevant ids that are not in corpus.jsonl",
+                "relevant ids that are not in corpus.jsonl; correct or remove these questions",
                 [
                     (line, f"{memory} of {id}")
                     for id, relevant in gold.items()
