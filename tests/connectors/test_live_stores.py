@@ -359,6 +359,17 @@ def test_a_dump_lists_the_own_store_and_calls_one_tool_that_reads(
     assert "may change the store, so it is not called" in capfd.readouterr().err
 
 
+def test_a_server_with_its_own_home_is_not_said_to_have_a_scratch_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mnemoscope.isolation.lock._children.has_scratch_home", False)
+    server = f"{sys.executable} {tmp_path / 'nosuch.py'}"
+    assert invoke(["systems", "dump", server, "--out", str(tmp_path / "graph.jsonl")]) == 1
+    told = capfd.readouterr().err
+    assert "No such file" in told
+    assert "scratch" not in told
+
+
 def test_the_graph_of_the_reference_server_is_dumped_as_its_file_has_it(user: User) -> None:
     need("server-memory")
     modules = environments.folder("server-memory") / "node_modules"

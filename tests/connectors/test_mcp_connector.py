@@ -452,7 +452,9 @@ def test_the_shipped_mappings_can_be_read() -> None:
 
 
 def test_a_hit_of_the_reference_server_has_every_observation_of_its_entity() -> None:
-    text = load("server-memory").recall.hits.text
+    recall = load("server-memory").recall
+    assert recall is not None
+    text = recall.hits.text
     assert find({"observations": ["Rex is a dog", "Rex bites"]}, text) == "Rex is a dog\nRex bites"
     assert find({"name": "Rex"}, text) == ""
 

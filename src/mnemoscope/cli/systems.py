@@ -293,6 +293,7 @@ def dump(
     with write_private(out) as file:
         file.write(encode_lines(found.rows))
     say(stdout, f"{out}: {len(found.rows):,} rows of {found.tool}")
+    say(stdout, f"next: mnemoscope import {out} --out my-memory")
 
 
 @app.command

@@ -99,6 +99,8 @@ class _Children:
     """What Landlock allows, listed once: later files beside hidden ones are not allowed."""
     guarded: bool = False
     """Whether a child was started that may write to a few places only."""
+    has_scratch_home: bool = False
+    """Whether such a child had a home of its own; one that is only asked has the user's."""
 
 
 _children = _Children()
@@ -149,7 +151,9 @@ def locked_start(
     variables = os.environ if environment is None else environment
     own = {name: value for name, value in variables.items() if name not in _OURS}
     allowed = None if writes is None else _allowed(writes, scratch)
-    _children.guarded = _children.guarded or allowed is not None
+    if allowed is not None:
+        _children.guarded = True
+        _children.has_scratch_home |= own.get("HOME") != os.environ.get("HOME")
     if lock is None:
         with _guarded(LockedCommand(words, own, scratch), allowed) as started:
             yield started
@@ -188,7 +192,7 @@ def access_hint(text: str) -> str:
             " (it may write to its scratch folder only, which has its home, its current folder and "
             "$TMPDIR; with live=on it gets your own, and may write anywhere)"
         )
-    if _children.guarded and _NOT_FOUND.search(text):
+    if _children.has_scratch_home and _NOT_FOUND.search(text):
         return (
             " (its home and its current folder are empty scratch folders: name files by absolute "
             "paths, or add live=on, and it gets your own)"
