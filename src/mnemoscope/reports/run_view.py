@@ -337,7 +337,7 @@ def _reviewed(counts: Reviewed, measured: int) -> str:
     parts = [f"{counts.confirmed:,} of {counts.drafted:,} drafted questions confirmed by a person"]
     parts += [f"{own:,} more written by one"] if own else []
     least = told_apart(measured)
-    finds = "are too few to tell systems apart"
+    finds = "are too few: with others the verdict may differ"
     if least is not None:
         finds = (
             f"tell two systems apart that differ by {least:.2f} or more, with power 0.8 and if "
