@@ -180,8 +180,9 @@ def test_no_filter_counts_the_verdicts_of_a_judge_that_passed_no_exam(
     questions = question_details(RunDirectory(runs.withheld))
     found = questions.questions
     assert found[0].failure
+    page = visit.page
     for number, where in enumerate(("answer=rejected", f"failure={found[0].failure}")):
-        page = visit.go(runs.withheld / "report.html", f"?{number}#{where}")
+        visit.go(runs.withheld / "report.html", f"?{number}#{where}")
         told = page.locator("#count").inner_text()
         assert told.startswith(f"Some of {len(found)} questions. How many is withheld: the judge")
         assert page.locator(".row").first.get_attribute("aria-setsize") == "-1"
