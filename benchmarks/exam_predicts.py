@@ -9,7 +9,8 @@ conversations 0, 2, 4, 6 and 8; this script reports the others. `--sample 60` ju
 of each side and file, for judges that cost time.
 
 "Exam" weights the exam as a run does: by types of references and lengths of answers. "Same words"
-also weights it by how many words of the reference the answers of the set share.
+also weights it by how many words of the reference the answers of the set share. A second table has
+the accuracy that a run would correct by the exam, beside the share that is labelled right.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from mnemoscope.judges.appeal import ask
 from mnemoscope.judges.drawn_exam import draw
 from mnemoscope.judges.sit_exam import read_labelled, sit
 from mnemoscope.runner.pipeline import plan_judge
+from mnemoscope.stats.corrected import JudgeErrors, rogan_gladen
 from mnemoscope.stats.intervals import wilson
 from mnemoscope.stats.judge_errors import ErrorCell, ErrorRate, error_rate
 from mnemoscope.text.reference_types import shared_words, stratum_of
@@ -37,6 +39,10 @@ from mnemoscope.types import Question, Scenario
 
 BY_HAND = Path(__file__).resolve().parent.parent / "tests/judges/wrong_by_hand.jsonl"
 SEED = "prediction"
+ALL = "real, all three"
+CORRECTED = (
+    "| judge | answers | accepted | corrected by the exam | labelled right | |\n" + "|---" * 6 + "|"
+)
 HEAD = "| judge | answers | errors | found | exam | | same words | |\n" + "|---" * 8 + "|"
 
 
@@ -102,6 +108,30 @@ def row(judge: str, name: str, verdicts: Verdicts, cells: Sequence[ErrorCell]) -
     return f"| {' | '.join(parts)} |"
 
 
+def corrected_row(judge: str, name: str, verdicts: Verdicts, cells: Sequence[ErrorCell]) -> str:
+    """What a run with these answers would print, had the judge passed."""
+    shares = _shares([one.stratum for one, _ in verdicts])
+    wrong, right = (
+        error_rate([cell for cell in cells if cell.acceptable is side], shares)
+        for side in (False, True)
+    )
+    accepted = [float(one.acceptable != error) for one, error in verdicts]
+    found = rogan_gladen(
+        accepted,
+        [one.case.question.cluster for one, _ in verdicts],
+        JudgeErrors(wrong.rate, wrong.n, right.rate, right.n),
+    )
+    labelled = sum(one.acceptable for one, _ in verdicts) / len(verdicts)
+    parts = [judge, name, f"{sum(accepted) / len(accepted):.3f}"]
+    if found is None:
+        parts += ["its verdicts say nothing", f"{labelled:.3f}", ""]
+    else:
+        agrees = "yes" if found.low <= labelled <= found.high else "**no**"
+        said = f"{found.accuracy:.3f} [{found.low:.3f}, {found.high:.3f}]"
+        parts += [said, f"{labelled:.3f}", agrees]
+    return f"| {' | '.join(parts)} |"
+
+
 def _of_questions(verdicts: Verdicts) -> ErrorRate:
     """The rate with Wilson's interval; answers to one question count as far as they differ."""
     n, errors = len(verdicts), sum(error for _, error in verdicts)
@@ -138,22 +168,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     files = dict(real_answers(chosen.answers, scenarios, held_back=not chosen.even))
     by_hand = [Labelled(one.case, one.acceptable) for one in read_labelled(BY_HAND).probes]
     exam = draw(scenarios, seed=SEED, budget=chosen.budget)
+    corrected: list[str] = []
     print(HEAD)
     for spec in chosen.judges:
         judge = plan_judge(Spec.parse(spec), "locomo").build()
         record = sit(judge, exam, benchmark="locomo", data=(), seed=SEED, seed_given=True)
         cells = record.cells()
+        every: Verdicts = []
+        by_file: dict[str, Verdicts] = {name: [] for name in files}
         for acceptable in (False, True):
             pooled: Verdicts = []
             for name, answers in files.items():
                 own = [one for one in answers if one.acceptable is acceptable]
                 verdicts = judged(judge, _sample(own, chosen.sample))
                 pooled += verdicts
+                by_file[name] += verdicts
                 if chosen.by_reader:
                     print(row(spec, name, verdicts, cells), flush=True)
-            print(row(spec, "real, all three", pooled, cells), flush=True)
+            print(row(spec, ALL, pooled, cells), flush=True)
+            every += pooled
         verdicts = judged(judge, _sample(by_hand, chosen.sample and 2 * chosen.sample))
         print(row(spec, "written by hand", verdicts, cells), flush=True)
+        if chosen.by_reader:
+            corrected += [corrected_row(spec, *own, cells) for own in by_file.items()]
+        corrected.append(corrected_row(spec, ALL, every, cells))
+    print("\n".join(["", CORRECTED, *corrected]))
 
 
 def _sample(answers: list[Labelled], most: int | None) -> list[Labelled]:
