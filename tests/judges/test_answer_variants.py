@@ -61,6 +61,7 @@ def test_a_shorter_answer_keeps_what_turns_counts_or_names() -> None:
     }
     for answer in drawn(right.fewer_words, "Who helped Odile?", "her mother, Ivo, and the postman"):
         assert sorted(list_items(answer)) == ["Ivo", "mother", "postman"]
+    assert not drawn(right.fewer_words, "How long?", "over a year") & {"year", "a year"}
     # The question names both answers, so no word of it may be dropped.
     assert not drawn(right.fewer_words, "Is it the mill or the harbour?", "the old harbour")
 

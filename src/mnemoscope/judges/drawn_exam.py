@@ -36,6 +36,8 @@ from mnemoscope.types import Question, Scenario
 RULES = 2
 """The version of the rules; results of other versions are not reused."""
 PER_KIND = 300
+_MOST_OTHERS = 300
+"""References of other questions that a rule may use; more would only take time."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
 _SPEAKER = re.compile(r"^[A-Z][\w .'-]{0,30}:\s+")
 
@@ -128,11 +130,12 @@ class _Conversation:
         evidence = [one for id in question.evidence for one in self._sentences_of(id)]
         around = [*evidence[:60], *rng.sample(self._some, min(len(self._some), 60))]
         beside = [text for text in around if not own & self._stems_of(text)]
+        others = [text for text in self.references if text != question.reference]
         said = sorted(evidence, key=lambda text: -len(own & self._stems_of(text)))[:3]
         return Source(
             question.text,
             question.reference,
-            tuple(text for text in self.references if text != question.reference),
+            tuple(rng.sample(others, _MOST_OTHERS) if len(others) > _MOST_OTHERS else others),
             tuple(beside),
             tuple(said),
             question.expects,

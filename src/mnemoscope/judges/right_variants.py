@@ -25,10 +25,10 @@ _COUNTED_FROM = re.compile(
 _COUNTED = re.compile(r"how many ((?:[a-z]+ )?[a-z]+s)\b")
 _AUXILIARY = re.compile(r"(would|did|does|is|has|can|will|was|could|should)\b", re.IGNORECASE)
 # Words that a shorter answer must keep: they turn the meaning, or join or count things.
-_PREPOSITIONS = frozenset("from to for with in on under over into at by".split())
+_PREPOSITIONS = frozenset("from to for with in on into at by".split())
 _NEVER_DROPPED = _PREPOSITIONS | set(
     "and or not no nor never without but before after than more most less least only except all "
-    "both few some other same own once off out up down".split()
+    "both few some other same own once off out up down under over about".split()
 )
 _MOST_WORDS = 25
 
@@ -160,7 +160,7 @@ def fewer_words(source: Source, rng: Random) -> str | None:
 def _joined(source: Source, text: str, rng: Random) -> str:
     """The text; half of the lists in another order, and half of them with an "and"."""
     items = list_items(text)
-    if len(items) < 2 or source.type != "list":
+    if len(items) < 2 or source.type != "list" or " or " in text:
         return text
     if rng.random() < 0.5:
         rng.shuffle(items)
