@@ -63,7 +63,8 @@ def page_data(
 
     `withheld` is why the run has no accuracy: then the page counts no questions by verdict.
     """
-    return {**_Writer(run).content(category_names), "withheld": withheld}
+    content = _Writer(run).content(category_names)
+    return {**content, "withheld": withheld} if withheld else content
 
 
 def kept_texts(run: RunDirectory) -> DatasetTexts | None:
