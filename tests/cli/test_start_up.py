@@ -32,7 +32,7 @@ HEAVY = {
     *("mcp", "pydantic", "wordllama", "numba", "pygments", "markdown_it", "asyncio", "yaml"),
 }
 MOST_OF_A_RUN = 237
-"""Modules of ours; 236 when this was written, with report.html, a kept store and rules of strata."""
+"""Modules of ours; 236 when this was written, with report.html, a kept store and strata rules."""
 
 
 @pytest.fixture(autouse=True)
