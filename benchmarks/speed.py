@@ -3,14 +3,16 @@
 Usage: make bench, or python benchmarks/speed.py [SECTION ...] [--write docs/speed.md], with one
 thread for each library (OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 TOKENIZERS_PARALLELISM=false). The sections and their goals are in speed_goals.py; a section calls
-`found` once for each of its goals. CPU time of all processes and threads, the best of several
-rounds, so that a busy machine matters less. Sections with LoCoMo need its data (../shared/data,
-MNEMOSCOPE_DATA, or the cache of `datasets fetch`).
+`found` once for each of its goals. Each section has a process and a ledger of attempts of its own:
+what one leaves in memory slows the collections and forks of the next. CPU time of all processes and
+threads, the best of several rounds, so that a busy machine matters less. Sections with LoCoMo need
+its data (../shared/data, MNEMOSCOPE_DATA, or the cache of `datasets fetch`).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -460,7 +463,6 @@ def startup() -> None:
 
 
 PARTS: dict[str, Callable[[], None]] = {
-    # First, before others have filled the process that the engine forks its workers from.
     "engine": engine,
     "longmemeval": longmemeval,
     "hosting": hosting,
@@ -475,10 +477,23 @@ PARTS: dict[str, Callable[[], None]] = {
 }
 
 
+def apart(name: str) -> None:
+    """Measure a section in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "found.json"
+        subprocess.run(
+            [sys.executable, __file__, name, "--found", results],
+            env={**os.environ, "MNEMOSCOPE_DATA_HOME": folder},
+            check=True,
+        )
+        FOUND.update(msgspec.json.decode(results.read_bytes(), type=dict[str, Finding]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(PARTS))
     parser.add_argument("--write", type=Path, metavar="FILE", help="run all and write the page")
+    parser.add_argument("--found", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if unknown := set(given.sections) - set(PARTS):
         parser.error(
@@ -487,7 +502,12 @@ def main() -> None:
     if given.write and given.sections:
         parser.error("the page has all sections: omit their names, or omit --write")
     for name in given.sections or PARTS:
-        PARTS[name]()
+        if given.found:
+            PARTS[name]()
+        else:
+            apart(name)
+    if given.found:
+        given.found.write_bytes(msgspec.json.encode(FOUND))
     if given.write:
         given.write.write_text(page(FOUND), encoding="utf-8")
 

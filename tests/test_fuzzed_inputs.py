@@ -12,16 +12,24 @@ import random
 import re
 import signal
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
+from tests.importers.sources import (
+    chatgpt_conversations,
+    claude_conversations,
+    claude_memory,
+    slack_files,
+)
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.spec import Spec
 from mnemoscope.analysis.aggregates import read_aggregates, seed_comparison
+from mnemoscope.api import import_memories
 from mnemoscope.connectors.http import rest_mapping
 from mnemoscope.connectors.mcp import tool_mapping
 from mnemoscope.datasets import open_dataset
@@ -73,6 +81,63 @@ def _store() -> bytes:
         database.execute("CREATE TABLE memories (id INTEGER, content TEXT, is_sensitive INTEGER)")
         database.execute("INSERT INTO memories VALUES (1, 'Anna has a dog', 0), (2, 'x', 1)")
         return database.serialize()
+
+
+def _imported(folder: Path, source: str, kind: str) -> object:
+    """Import a source, detected and as the kind that it is."""
+    with suppress(MnemoscopeError):  # the damaged source may look like another kind
+        import_memories(folder / source, folder / "detected")
+    return import_memories(folder / source, folder / "out", kind=kind)
+
+
+def _source(kind: str, source: str, contents: Mapping[str, str | bytes]) -> Format:
+    files = {n: c.encode() if isinstance(c, str) else c for n, c in contents.items()}
+    return Format(files, lambda folder: _imported(folder, source, kind))
+
+
+def _saved(make: Callable[[Path], Path]) -> bytes:
+    with TemporaryDirectory() as folder:
+        return make(Path(folder) / "store.db").read_bytes()
+
+
+SOURCES = {
+    "chatgpt": _source("chatgpt", "c.json", {"c.json": json.dumps(chatgpt_conversations())}),
+    "claude": _source("claude", "c.json", {"c.json": json.dumps(claude_conversations())}),
+    "slack": _source("slack", "", slack_files()),
+    "whatsapp": _source(
+        "whatsapp",
+        "chat.txt",
+        {"chat.txt": "31/12/23, 23:59 - Ann: one\n1/1/24, 00:10 - Bo: two\nmore\n"},
+    ),
+    "notes": _source(
+        "notes",
+        "v",
+        {
+            "v/a.md": "---\ntags: [x]\ndate: 2024-05-01\n---\n# A\ntext\n",
+            "v/b.txt": "pin: 47114711",
+        },
+    ),
+    "claude-memory": _source("claude-memory", "s.db", {"s.db": _saved(claude_memory)}),
+    "sqlite": _source("sqlite", "s.db", {"s.db": _store()}),
+    "csv": _source("csv", "t.csv", {"t.csv": 'id,text,at\n1,"a, b",2024-05-01\n2,c,1714550400\n'}),
+    "jsonl": _source("jsonl", "l.jsonl", {"l.jsonl": _lines({"id": 1, "text": "a", "at": 5})}),
+    "mem0": _source("mem0", "m.json", {"m.json": '{"results": [{"id": "a", "memory": "tea"}]}'}),
+    "letta": _source(
+        "letta",
+        "a.af",
+        {"a.af": '{"blocks": [{"label": "x", "value": "y"}], "agents": [{"messages": []}]}'},
+    ),
+    "mcp-graph": _source(
+        "mcp-graph",
+        "m.jsonl",
+        {
+            "m.jsonl": _lines(
+                {"type": "entity", "name": "a", "entityType": "b", "observations": ["c"]},
+                {"type": "relation", "from": "a", "to": "d", "relationType": "e"},
+            )
+        },
+    ),
+}
 
 
 def _cache() -> bytes:
@@ -228,6 +293,7 @@ def _of(name: str, content: bytes, read: Callable[[Path], object]) -> Format:
 
 
 FORMATS = {
+    **{f"import {kind}": source for kind, source in SOURCES.items()},
     "locomo": Format({"locomo10.json": json.dumps(LOCOMO).encode()}, _dataset("locomo")),
     "longmemeval": Format(
         {"longmemeval_s_cleaned.json": json.dumps(LONGMEMEVAL).encode()}, _dataset("longmemeval")

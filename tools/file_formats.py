@@ -16,6 +16,7 @@ from mnemoscope.analysis.foreign_verdicts import ImportedAnswers
 from mnemoscope.analysis.forgetting import Forgetting
 from mnemoscope.analysis.measure import Metrics
 from mnemoscope.analysis.repeats import RepeatSet
+from mnemoscope.analysis.store_bridge import KeptStore
 from mnemoscope.reports.dataset_summary import DatasetSummary
 from mnemoscope.reports.run_view import CheckpointReport
 from mnemoscope.runner.finish import RecordedQuestion, RecordedRanking, RunTiming
@@ -127,6 +128,11 @@ FORMATS = (
         "trials.jsonl",
         "The journal. `phase` says what a line is: `remember`, `recall`, `answer` or `judge`.",
         (JournalLine,),
+    ),
+    Format(
+        "kept_store.json",
+        "Of a store that users go on changing: what a later gate needs to follow its memories.",
+        (KeptStore,),
     ),
     Format(
         "raw_retrievals.jsonl",

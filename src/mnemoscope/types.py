@@ -291,6 +291,14 @@ class Repeat(Struct, frozen=True):
     """A hash of the first repeat's identity, the same in all repeats of the set."""
 
 
+class Reviewed(Struct, frozen=True):
+    """How many questions there are, were drafted by a program, and were confirmed by a person."""
+
+    questions: int
+    drafted: int
+    confirmed: int
+
+
 class Score(Struct, frozen=True, omit_defaults=True):
     """Recall Bench's rubric: correctness 0–3, completeness 0–2, and 1 for no hallucination."""
 

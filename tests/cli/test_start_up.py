@@ -31,8 +31,8 @@ HEAVY = {
     *("scipy", "pandas", "matplotlib", "httpx2", "openai", "onnxruntime", "tokenizers", "grpc"),
     *("mcp", "pydantic", "wordllama", "numba", "pygments", "markdown_it", "asyncio", "yaml"),
 }
-MOST_OF_A_RUN = 231
-"""Modules of ours; 220 when this was written, with those of report.html."""
+MOST_OF_A_RUN = 237
+"""Modules of ours; 236 when this was written, with report.html, a kept store and strata rules."""
 
 
 @pytest.fixture(autouse=True)

@@ -37,7 +37,11 @@ def test_a_gold_marker_in_a_speakers_name_is_a_leak() -> None:
     assert leak == "memory m1: its speaker contains the gold marker '[gold]'"
 
 
-@pytest.mark.parametrize("id", ["answer_280352e9", "c/gold/1", "evidence", "relevant-7", "gold3"])
+@pytest.mark.parametrize(
+    "id",
+    # The last one has an s that is equal to ours without its case only.
+    ["answer_280352e9", "c/gold/1", "evidence", "relevant-7", "gold3", "c/GOLD", "An\u017fwer-1"],
+)
 def test_an_id_that_names_a_label_is_a_leak(id: str) -> None:
     [leak] = found(Memory("m1", "x"), Memory(id, "x"))
     assert leak == f"memory {id}: its id {id!r} names a label"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +194,7 @@ def test_an_unknown_memory_is_refused(tmp_path: Path) -> None:
 
 def test_a_memory_id_used_twice_is_refused(tmp_path: Path) -> None:
     data = folder(tmp_path, corpus=[memory(1), memory(2), memory(1)])
-    assert re.search(r"corpus\.jsonl, line 3: .*1, first in line 1", refusal(data))
+    assert re.search(r"corpus\.jsonl, line 3: .*'1', first in line 1", refusal(data))
 
 
 def test_a_query_id_used_twice_is_refused(tmp_path: Path) -> None:
@@ -242,7 +243,7 @@ def test_an_unknown_stratum_is_refused(tmp_path: Path) -> None:
         ("corpus.jsonl", b"[]"),
         ("queries.jsonl", b'{"query_id": "", "text": "x", "stratum": "exact"}'),
         ("queries.jsonl", b'{"query_id": 5, "text": "x", "stratum": "exact"}'),
-        ("qrels.jsonl", b'{"query_id": "q1", "relevant_ids": ["1"]}'),
+        ("qrels.jsonl", b'{"query_id": "q1", "relevant_ids": [1.5]}'),
         ("qrels.jsonl", b'{"query_id": "q1"}'),
     ],
 )
@@ -384,3 +385,36 @@ def test_the_example_corpus_is_sound() -> None:
     assert not dataset.findings.counts
     hops = [len(q.evidence) for q in scenario.questions if q.category == "multihop"]
     assert set(hops) == {2, 3}
+
+
+def test_an_imported_line_keeps_time_session_speaker_and_metadata(tmp_path: Path) -> None:
+    data = folder(
+        tmp_path,
+        corpus=[
+            memory(1, at="2024-05-01T10:00:00+02:00", session="s", speaker="Ann"),
+            {"id": "n1", "content": "a note", "at": "2024-05-01T09:00:00", "metadata": {"n": 2}},
+            memory(3),
+        ],
+        queries=[query("q1", relevant_ids=["n1"]), query("q2")],
+        qrels=[
+            {"query_id": "q1", "relevant_ids": ["n1"]},
+            {"query_id": "q2", "relevant_ids": ["1"]},
+        ],
+    )
+    first, second, third = read(dataset := Strata(data)).memories
+
+    assert (first.at, first.session, first.speaker) == (
+        datetime(2024, 5, 1, 8, tzinfo=UTC),
+        "s",
+        "Ann",
+    )
+    assert (second.id, second.at) == ("n1", datetime(2024, 5, 1, 9, tzinfo=UTC))
+    assert second.metadata == {"n": 2, **third.metadata}
+    assert (third.at, third.session, third.speaker) == (None, "", "")
+    assert [question.evidence for question in read(dataset).questions] == [("n1",), ("1",)]
+    assert not dataset.findings.counts
+
+
+def test_an_id_as_a_number_and_as_text_is_one_id(tmp_path: Path) -> None:
+    data = folder(tmp_path, corpus=[memory(1), {"id": "1", "content": "other"}])
+    assert "duplicate ids: '1', first in line 1" in refusal(data)

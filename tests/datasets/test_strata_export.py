@@ -182,7 +182,7 @@ def test_a_missing_column_lists_those_there(tmp_path: Path, column: str) -> None
     "bad",
     [
         (1, b"blob", "", "", "", 0.5, 0),
-        ("x1", "text", "", "", "", 0.5, 0),
+        (1.5, "text", "", "", "", 0.5, 0),
         (1, "text", "", "", "", "high", 0),
         (1, "text", 3, "", "", 0.5, 0),
     ],

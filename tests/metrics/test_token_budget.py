@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemoscope.metrics import BUDGETS, recall_within
+from mnemoscope.metrics import (
+    BUDGETS,
+    recall_within,
+    recalls_of_places,
+    relevant_positions,
+)
 
 ids = st.sampled_from("abcdefgh")
 shown = st.lists(st.tuples(st.integers(0, 60), st.sets(ids, min_size=1, max_size=3)), max_size=12)
@@ -65,7 +70,23 @@ def test_is_the_recall_of_the_longest_beginning_that_fits(
     assert got[f"recall@{budget}tokens"] == len(seen & evidence) / len(evidence)
 
 
+@given(
+    st.lists(st.tuples(st.permutations("abcdef"), st.sets(st.sampled_from("adfxy"), min_size=1)))
+)
+def test_many_rankings_at_once_have_the_values_of_each_alone(
+    asked: list[tuple[list[str], set[str]]],
+) -> None:
+    tokens = [[100 * (place + ord(id)) for place, id in enumerate(own)] for own, _ in asked]
+    ranks = [relevant_positions(*one) for one in asked]
+    found = recalls_of_places(tokens, ranks, [len(wanted) for _, wanted in asked])
+    for row, spent, (ranking, wanted) in zip(found, tokens, asked, strict=True):
+        alone = recall_within(spent, [{id} for id in ranking], wanted)
+        assert row.tolist() == list(alone.values())
+
+
 def test_bad_input_is_refused() -> None:
+    with pytest.raises(ValueError, match="fewer than 0"):
+        recalls_of_places([[], [3, -1]], [(), (1,)], [1, 1])
     with pytest.raises(ValueError, match="without evidence"):
         recall_within([1], [["a"]], [])
     with pytest.raises(ValueError, match="2 token counts for 1 hits"):

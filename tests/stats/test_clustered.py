@@ -18,6 +18,7 @@ from mnemoscope.stats.clustered import (
     critical_value,
     difference,
     level,
+    levels,
     tail,
 )
 
@@ -259,3 +260,15 @@ def test_one_cluster_has_no_critical_value() -> None:
         critical_value(0.05, [3])
     with pytest.raises(ValueError, match="one cluster"):
         tail(2.0, [3])
+
+
+@pytest.mark.parametrize("groups", [1, 4, 5, 23])
+def test_all_columns_at_once_have_the_bits_of_each_alone(groups: int) -> None:
+    draw = np.random.default_rng(groups)
+    clusters = [f"c{place}" for place in draw.integers(groups, size=300)]
+    values = np.column_stack(
+        [draw.random(300), draw.integers(2, size=300), np.ones(300), np.zeros(300)]
+    )
+    sums = cluster_sums(values, clusters)
+    alone = [level(sums.column(place), (-1.0, 2.0)) for place in range(4)]
+    assert levels(sums, (-1.0, 2.0)) == alone

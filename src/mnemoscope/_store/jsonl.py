@@ -7,8 +7,9 @@ removes that line, so every line in the file is complete.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -99,32 +100,33 @@ def read_records(path: Path, kind: type[T]) -> Iterator[T]:
     decoder = msgspec.json.Decoder(kind)
     with path.open("rb") as file:
         first = 1
-        while lines := file.readlines(_BLOCK):
-            records = _decoded_at_once(lines, decoder)
+        while block := file.read(_BLOCK) + file.readline():
+            lines = block.count(b"\n")
+            records = _decoded_at_once(block, lines, decoder)
             if records is None:
-                records = (record for _, record in decode_lines(lines, decoder, path, first))
+                each = BytesIO(block)
+                records = (record for _, record in decode_lines(each, decoder, path, first))
             yield from records
-            first += len(lines)
+            first += lines
 
 
 def _decoded_at_once(
-    lines: Sequence[bytes], decoder: msgspec.json.Decoder[T]
+    block: bytes, lines: int, decoder: msgspec.json.Decoder[T]
 ) -> Iterable[T] | None:
     """One object a line, decoded in one call; None if one must look at each line.
 
     The decoder itself does not mind two values in a line, or one in two lines. A value that goes on
     after `}` and a newline does not go on with `{`.
     """
-    block = b"".join(lines)
     if not block.startswith(b"{") or not block.endswith(b"}\n"):
         return None
-    if block.count(b"}\n{") != len(lines) - 1:
+    if block.count(b"}\n{") != lines - 1:
         return None
     try:
         records = decoder.decode_lines(block)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return records if len(records) == len(lines) else None
+    return records if len(records) == lines else None
 
 
 def read_lines(content: bytes, kind: type[T]) -> list[T]:

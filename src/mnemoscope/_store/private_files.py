@@ -12,10 +12,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+PRIVATE_RUN = "MNEMOSCOPE_PRIVATE"
+"""Set while a private run is under way: its texts are neither cached on disk nor printed."""
 _FILE, _FOLDER = 0o600, 0o700
 _OTHERS = 0o077
 _told: set[Path] = set()
 """Folders for which a note was logged."""
+
+
+def is_private_run() -> bool:
+    """Whether a private run is under way in this process or the one that started it."""
+    return bool(os.environ.get(PRIVATE_RUN))
 
 
 def make_private_folder(path: Path) -> None:

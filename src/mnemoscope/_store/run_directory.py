@@ -40,7 +40,7 @@ from mnemoscope._store.unfinished_runs import (
     note_unfinished,
 )
 from mnemoscope._store.watched_run import LOCK, ExpectedQuestions, note_expected
-from mnemoscope.types import Answer, Ingestion, Isolation, Repeat, Timing, Trial, Verdict
+from mnemoscope.types import Answer, Ingestion, Isolation, Repeat, Reviewed, Timing, Trial, Verdict
 
 JournalLine = Trial | Answer | Verdict | Ingestion
 
@@ -74,6 +74,10 @@ class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
     """Each deviation from the protocol, with the declared reason."""
     findings: dict[str, int] = {}
     """How many repairs and losses the loader counted in the data, by kind."""
+    withheld: dict[str, str] = {}
+    """Category to the reason why no claim about it is made: its questions break its rules."""
+    reviewed: Reviewed | None = None
+    """How many questions were drafted and confirmed; None if a person wrote all of them."""
     leaks: int = 0
     """How many findings of the leakage scan were accepted on request."""
     arm: bool = False
@@ -89,6 +93,8 @@ class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
     """How many questions were planned and how many trials recorded, at the last checkpoint."""
     files: dict[str, str] = {}
     """The sha256 of the files that were made from the journal."""
+    private: bool = False
+    """Whether the run has ids and figures only: the texts are in the dataset's folder."""
     id: str = ""
     """The id of the run in the ledger of attempts; empty for a run that is not counted."""
     attempt: int = 0
@@ -138,6 +144,12 @@ class RunDirectory:
                 self.ensure_unedited()  # says whether it was edited
                 raise
             if manifest.fingerprint == fingerprint(identity):
+                if about.get("private", manifest.private) != manifest.private:
+                    begun = "with" if manifest.private else "without"
+                    raise RunConflict(
+                        f"{self.path} was begun {begun} --private. Choose another --out, or begin "
+                        "again with --fresh"
+                    )
                 self._check_resumed(manifest, counted=counted)
                 for field, value in about.items():
                     setattr(manifest, field, value)

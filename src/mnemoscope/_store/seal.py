@@ -20,12 +20,14 @@ from mnemoscope._store.jsonl import encode_json, write_atomically, write_json
 SEAL = "seal.json"
 SIGNATURE = "manifest.json.sig"
 BLOCKED_FILE = "BLOCKED.md"
+KEPT_STORE = "kept_store.json"
+"""What a run keeps of its memories, so that a gate can follow them in a changed store."""
 REPORTS = ("report.md", "report.html", "published.json", "heatmap.png", "hallucination.png")
 PRESENTED = (*REPORTS, "../summary.md", "../summary.json", "../repeats.json")
 """What `mnemoscope report` writes again from the other files."""
 OPTIONAL = (
     *("answers.json", "forgetting.json", "longitudinal.json", "result.json", "failures.jsonl"),
-    *(BLOCKED_FILE, SIGNATURE, *REPORTS),
+    *(BLOCKED_FILE, SIGNATURE, KEPT_STORE, *REPORTS),
 )
 """Files that commands read if they exist; one that the run did not write may not be added."""
 ABSENT = ""

@@ -54,9 +54,10 @@ def unfinished_run(run: Path, id: str = "") -> UnfinishedRun | None:
 
 def begin_unfinished(run: Path, id: str) -> None:
     """Record that a run begins; spools that were prepared for it keep their key."""
-    before = _read(_place(run)) if (run / "units").exists() else None
+    place = _place(run)
+    before = _read(place) if (run / "units").exists() else None
     key = before.key if before else secrets.token_hex(32)
-    _write(run, UnfinishedRun(str(run.resolve()), key, id))
+    _write(place, UnfinishedRun(str(run.resolve()), key, id))
 
 
 def note_unfinished(
@@ -67,9 +68,8 @@ def note_unfinished(
     timings: Head | None = None,
 ) -> None:
     """Record the new state of some of its files."""
-    before = unfinished_run(run)
-    if before is None:
-        before = UnfinishedRun(str(run.resolve()), secrets.token_hex(32))
+    place = _place(run)
+    before = _read(place) or UnfinishedRun(str(run.resolve()), secrets.token_hex(32))
     now = msgspec.structs.replace(
         before,
         manifest=before.manifest if manifest is None else manifest,
@@ -77,7 +77,7 @@ def note_unfinished(
         timings=timings or before.timings,
     )
     if now != before:
-        _write(run, now)
+        _write(place, now)
 
 
 def spool_key(run: Path) -> str:
@@ -106,8 +106,7 @@ def _read(place: Path) -> UnfinishedRun | None:
     return None
 
 
-def _write(run: Path, record: UnfinishedRun) -> None:
-    place = _place(run)
+def _write(place: Path, record: UnfinishedRun) -> None:
     with suppress(OSError):  # the run cannot be continued then, and says why
         make_private_folder(place.parent)
         # The journals that it is about are not on the disk yet, either.

@@ -187,6 +187,10 @@ def answer_sheet(
         "errors": dict(Counter(filter(None, errors)).most_common(3)),
         "diagnosis": diagnose(shown, receipts_of(ingestions)) if scale.bounded else None,
     }
+    for category in manifest.withheld:
+        for part in (sheet["figures"], sheet["diagnosis"]):
+            if part is not None:
+                part["by_category"].pop(category, None)
     if sheet["figures"]["metric"] == "accuracy":
         answerable = [one for one in at_the_end if one.question.expects == "answer"]
         parts = {"answerable": answerable, "all": at_the_end}

@@ -72,7 +72,8 @@ class CheckedRun:
         Only `recorded_depth` is taken from the file, since the journal does not contain it.
         """
         beyond = self.run.read_json("metrics.json").get("recorded_depth", 0)
-        return measure(self.trials, self.ingestions, Depth(self.depth, beyond))
+        depth = Depth(self.depth, beyond)
+        return measure(self.trials, self.ingestions, depth, withheld=self.manifest.withheld)
 
 
 def value_at(manifest: Manifest, path: str) -> Any:

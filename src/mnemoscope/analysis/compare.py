@@ -19,7 +19,7 @@ import numpy as np
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.measure import Depth, is_binary
+from mnemoscope.analysis.measure import Depth, is_binary, withheld_note
 from mnemoscope.analysis.pairing import NotComparable as NotComparable
 from mnemoscope.analysis.pairing import (
     PairedAnswers,
@@ -273,12 +273,15 @@ def compare(
     names = list(dict.fromkeys([*family, *metrics]))
     everything = values_of(names, pairs, depth, graded)
     roles = dict.fromkeys(names, "chosen after looking") | _roles(given, family)
-    overall = _rows(OVERALL, everything, roles, given, band)
+    overall = rows_of(OVERALL, everything, roles, given, band)
     chosen = [name for name in names if not metrics or name in (*metrics, given.primary)]
     rows = [row for row in overall if row.metric in chosen]
-    for category in sorted(set(everything.categories) - {""}) if by_category else ():
+    kept_back = base.manifest().withheld | cand.manifest().withheld
+    known_categories = sorted(set(everything.categories) - {"", *kept_back})
+    notes += map(withheld_note, kept_back.values())
+    for category in known_categories if by_category else ():
         part = everything.of_category(category)
-        rows += _rows(category, part, dict.fromkeys(chosen, "category"), given, None)
+        rows += rows_of(category, part, dict.fromkeys(chosen, "category"), given, None)
     labels = distinct_labels((base, cand))
     return Comparison(
         base=labels[0],
@@ -292,7 +295,7 @@ def compare(
         band=band,
         declared=given,
         rows=rows,
-        guarded=_guarded(everything, family, given.alpha) if not given.refused else [],
+        guarded=guarded_rows(everything, family, given.alpha) if not given.refused else [],
         by_cluster=_by_cluster(everything, given.primary if given.primary in names else names[0]),
         notes=[
             *(f"{run.label} is {note}" for run in (base, cand) if (note := _repeat_note(run))),
@@ -402,7 +405,7 @@ def secondary_family(table: ClusterSums, alpha: float) -> Family:
     return max_t(table, alpha=alpha)
 
 
-def _rows(
+def rows_of(
     scope: str,
     pairs: PairedValues,
     roles: Mapping[str, str],
@@ -509,7 +512,7 @@ def _row(
     )
 
 
-def _guarded(pairs: PairedValues, family: Sequence[str], alpha: float) -> list[Guarded]:
+def guarded_rows(pairs: PairedValues, family: Sequence[str], alpha: float) -> list[Guarded]:
     """Intervals of all declared metrics that hold at once, and each metric's own."""
     places = [pairs.metrics.index(name) for name in family]
     sums = cluster_sums(pairs.cand - pairs.base, pairs.clusters)

@@ -82,6 +82,8 @@ def hit_places(trial: Trial, ranking: Sequence[str], credit: Credit = "carried")
 
 def takes_places(trial: Trial) -> bool:
     """Whether a hit takes several places, or is credited by its text."""
+    if not trial.sources:  # most trials
+        return bool(trial.carried)
     return bool(trial.carried) or any(places_of(trial, id) > 1 for id in trial.sources)
 
 

@@ -18,6 +18,7 @@ from mnemoscope.stats.clustered import (
     cluster_sums,
     difference,
     level,
+    levels,
 )
 
 UNIT = (0.0, 1.0)
@@ -116,10 +117,11 @@ def intervals_of_means(
     if questions is not None:
         share = len(set(questions)) / len(questions)
         sums = ClusterSums(*(part * share for part in sums))
-    return [
-        [round(end, _END_DIGITS) for end in level(sums.column(place), limits)]
-        for place in range(sums.sums.shape[1])
-    ]
+    if sums.sizes.all():
+        found = levels(sums, limits)
+    else:
+        found = [level(sums.column(place), limits) for place in range(sums.sums.shape[1])]
+    return [[round(end, _END_DIGITS) for end in ends] for ends in found]
 
 
 def interval_of_unbounded(

@@ -245,7 +245,7 @@ def _figures(
                 **_composite(own),
                 "asked": len(own),
                 "eligible": column.eligible[name],
-                "hit@10": _hits(own, depth)["mean"],
+                "hit@10": _hits(own, depth, with_interval=False)["mean"],
             }
             for name, own in kinds.items()
         },
@@ -275,7 +275,7 @@ def _mean(records: Sequence[QuestionRecord], value: Callable[[Score], int], best
     return found
 
 
-def _hits(records: Sequence[QuestionRecord], depth: int) -> Estimate:
+def _hits(records: Sequence[QuestionRecord], depth: int, *, with_interval: bool = True) -> Estimate:
     """Compute hit@10 over the questions that have evidence; bounds if `depth` is too small."""
     asked = [(one, one.trial) for one in records if one.trial is not None and one.trial.evidence]
     measured = [(one, trial) for one, trial in asked if trial.status not in FAILED]
@@ -293,7 +293,7 @@ def _hits(records: Sequence[QuestionRecord], depth: int) -> Estimate:
     return {
         "mean": rounded(found / n),
         "n": n,
-        "ci95": _interval(hits, [one for one, _ in measured], 1.0),
+        "ci95": _interval(hits, [one for one, _ in measured], 1.0) if with_interval else None,
     }
 
 

@@ -7,6 +7,7 @@ independent.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -45,8 +46,8 @@ from mnemoscope.metrics import (
     merged_positions,
     metric_names,
     metric_of,
-    recall_of_places,
     recall_within,
+    recalls_of_places,
     relevant_positions,
     score,
     score_by_chance,
@@ -126,6 +127,8 @@ class Metrics(TypedDict):
     """What the intervals are about; files of older versions, which had others, lack it."""
     few_clusters: NotRequired[list[str]]
     """Categories whose intervals are about these conversations only, unlike the overall ones."""
+    withheld: NotRequired[dict[str, str]]
+    """Categories of which no figure is given, because their questions break their rules."""
     credit: NotRequired[CreditFigures]
     """Missing where every hit is one memory that it names."""
     beyond_end: NotRequired[dict[str, Bounds]]
@@ -317,8 +320,10 @@ class Table:
         pool = int(np.median(self.pools[rows]))
         clusters = self.clusters[rows].tolist()
         intervals = intervals_of_means(values, clusters)
+        totals = np.ascontiguousarray(values.T).sum(axis=1).tolist()
+        n = len(values)
         return {
-            name: _figure(name, values[:, i], intervals[i], chances[i], ceilings[i], pool, failed)
+            name: _figure(name, n, totals[i], intervals[i], chances[i], ceilings[i], pool, failed)
             for i, name in enumerate(self.names)
             if self.is_known[i]
         }
@@ -346,16 +351,18 @@ def measure(
     ingestions: Iterable[Ingestion],
     depth: Depth,
     ranks: Mapping[int, Sequence[int]] = MappingProxyType({}),
+    withheld: Mapping[str, str] = MappingProxyType({}),
 ) -> Metrics:
     """Compute the content of metrics.json.
 
     `ranks` has the `evidence_ranks` of trials, by the identity of the object, that are known.
+    `withheld` are the categories of which no figure is given, and why.
     """
     scorable = [trial for trial in trials if trial.evidence]
     failed = Counter(trial.category for trial in scorable if trial.status in FAILED)
     table = Table(scorable, depth, ranks)
     everything = np.ones(len(table.trials), dtype=bool)
-    categories = sorted({trial.category for trial in scorable} - {""})
+    categories = sorted({trial.category for trial in scorable} - {"", *withheld})
     beyond = table.beyond_end(failed.total())
     clusters = len(set(table.clusters.tolist()))
     figures: Metrics = {
@@ -392,6 +399,8 @@ def measure(
         if own and interval_kind(table.clusters_of(category)) != figures["interval"]
     ]:
         figures["few_clusters"] = few
+    if withheld:
+        figures["withheld"] = dict(withheld)
     if any(map(takes_places, trials)):
         claimed = depth.all_values(table.trials, "claimed", table.ranks)
         figures["credit"] = credit_figures(table.trials, table.names, table.values, claimed)
@@ -408,16 +417,14 @@ def context(table: Table, depth: int) -> ContextCost:
     trials = table.trials
     if not trials or any(len(trial.tokens) != len(trial.ranking) for trial in trials):
         return {}
-    rows = np.array(
-        [_recall_by_tokens(one, ranks) for one, ranks in zip(trials, table.ranks, strict=True)]
-    )
+    rows = _recalls_by_tokens(trials, table.ranks)
     best = rows.copy()
     for place, (trial, ranks) in enumerate(zip(trials, table.ranks, strict=True)):
         if is_plain(trial) and len(ranks) >= trial.reachable:
             continue  # the list has all the evidence that exists
         if left_over(trial) and may_go_on(trial, depth):
-            ended = np.array(BUDGETS) >= sum(trial.tokens)
-            best[place, ended] = trial.reachable / len(set(trial.evidence))
+            ended = bisect_left(BUDGETS, sum(trial.tokens))
+            best[place, ended:] = trial.reachable / len(set(trial.evidence))
     clusters = table.clusters.tolist()
     intervals = intervals_of_means(rows, clusters)
     curve: dict[str, Estimate] = {}
@@ -435,14 +442,25 @@ def context(table: Table, depth: int) -> ContextCost:
     return cost
 
 
-def _recall_by_tokens(trial: Trial, ranks: Sequence[int]) -> list[float]:
-    """Compute recall within each budget."""
-    ranking = trial.ranking
-    last = ranks[-1] if ranks else 0
-    if is_plain(trial) and (last < 2 or len(set(ranking[:last])) == last):
-        return recall_of_places(trial.tokens, ranks, len(set(trial.evidence)))
-    found = recall_within(trial.tokens, _credited(trial, ranking), trial.evidence)
-    return list(found.values())
+def _recalls_by_tokens(trials: Sequence[Trial], ranks: Sequence[Sequence[int]]) -> Floats:
+    """Compute recall within each budget, one row a trial; plain ones at once."""
+    rows = np.empty((len(trials), len(BUDGETS)))
+    together: list[int] = []
+    for place, (trial, own) in enumerate(zip(trials, ranks, strict=True)):
+        last = own[-1] if own else 0
+        if is_plain(trial) and (last < 2 or len(set(trial.ranking[:last])) == last):
+            together.append(place)
+        else:
+            hits = _credited(trial, trial.ranking)
+            rows[place] = list(recall_within(trial.tokens, hits, trial.evidence).values())
+    if together:
+        plain = [trials[place] for place in together]
+        rows[together] = recalls_of_places(
+            [trial.tokens for trial in plain],
+            [ranks[place] for place in together],
+            [len(set(trial.evidence)) for trial in plain],
+        )
+    return rows
 
 
 def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> IngestionLoss:
@@ -473,7 +491,8 @@ def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> 
 
 def _figure(
     name: str,
-    values: Floats,
+    n: int,
+    total: float,
     interval: list[float],
     chance: float,
     ceiling: float,
@@ -482,8 +501,7 @@ def _figure(
 ) -> Figure:
     metric = metric_of(name)
     assert metric is not None
-    n, total = len(values), float(values.sum())
-    mean = float(values.mean())
+    mean = total / n
     known = isfinite(chance)
     figure: Figure = {
         "mean": rounded(mean),
@@ -498,6 +516,11 @@ def _figure(
     if failed:
         figure["bounds"] = rounded_all((total / (n + failed), mean))
     return figure
+
+
+def withheld_note(reason: str) -> str:
+    """Say why there is no figure of a category."""
+    return f"withheld: {reason}"
 
 
 def is_binary(values: Floats) -> bool:

@@ -7,6 +7,7 @@ rule that decides. A base alone has no differences between runs, so something mu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import sqrt
 from typing import Literal, NamedTuple
 
@@ -28,14 +29,17 @@ from mnemoscope.stats.clustered import (
     FEW_CLUSTERS,
     ClusterSums,
     cluster_sums,
+    critical_value,
     difference,
 )
 from mnemoscope.stats.distributions import chi_square_quantile
 from mnemoscope.stats.power import (
     DRAWS,
+    POWER,
     Components,
     clusters_needed,
     components,
+    noncentrality,
     simulated_detectable,
     simulated_power,
 )
@@ -44,6 +48,8 @@ _MOST_NUMBERS = 8_000_000
 """So many random numbers at most; with thousands of clusters there are fewer draws."""
 _FEWEST_DRAWS = 2_000
 _MOST_LOOKS = 1_000
+TYPICAL_CHANGE = 0.2
+"""The share of questions that is assumed to change between two systems if nothing is known."""
 _NO_VARIANCE = 1e-15
 _LIMITS = (0.9, 0.1)
 """Upper tails of χ² that give 80 % limits of a standard error."""
@@ -182,6 +188,22 @@ def plan(
         rows=rows,
         notes=notes,
     )
+
+
+@lru_cache
+def told_apart(questions: int, changed: float = TYPICAL_CHANGE) -> float | None:
+    """The difference that so many questions find with power 0.8, if this share of them changes.
+
+    For a set of questions without a run: each question is its own cluster, and a changed one goes
+    from hit to miss or back. None if no difference would be found.
+    """
+    if questions < FEW_CLUSTERS:
+        return None
+    critical = critical_value(ALPHA, [1.0] * questions)
+    # The rule adds two questions that change to the variance; see stats/clustered.py.
+    error = sqrt(changed / questions + 2 / questions**2)
+    found = noncentrality(POWER, critical, questions - 1) * error
+    return found if found < 1 else None
 
 
 def planned(

@@ -51,6 +51,8 @@ class DatasetTexts(Struct, frozen=True):
 
     memories: Mapping[Key, SourceMemory] = {}
     asked: Mapping[Key, AskedFrom] = {}
+    questions: Mapping[Key, str] = {}
+    """The texts of questions, where the run is private and does not have them."""
 
 
 class EvidenceMemory(Struct, frozen=True, gc=False):

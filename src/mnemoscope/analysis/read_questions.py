@@ -174,7 +174,7 @@ class _Reader:
             record.checkpoint,
             question.category,
             question.difficulty,
-            question.text,
+            self.texts.questions.get((record.scenario, question.id), question.text),
             question.reference,
             question.expects,
             self.texts.asked.get((record.scenario, question.id)),

@@ -27,14 +27,21 @@ from mnemoscope.runner.run_setup import RunConfig, require_checkpoints
 
 if TYPE_CHECKING:
     from mnemoscope.api.dataset_runs import DatasetResults, run_datasets
+    from mnemoscope.api.drafted_questions import draft_questions, review_questions
+    from mnemoscope.api.imports import import_memories
     from mnemoscope.api.judge_variants import judging_rules
     from mnemoscope.api.outside_answers import score_answers
     from mnemoscope.api.replayed_logs import replay
+    from mnemoscope.api.store_gates import gate_store
 
 _ON_DEMAND = {
     "DatasetResults": "dataset_runs",
+    "draft_questions": "drafted_questions",
+    "gate_store": "store_gates",
+    "import_memories": "imports",
     "judging_rules": "judge_variants",
     "replay": "replayed_logs",
+    "review_questions": "drafted_questions",
     "run_datasets": "dataset_runs",
     "score_answers": "outside_answers",
 }
@@ -51,12 +58,15 @@ __all__ = [
     "cite",
     "compare",
     "compare_many",
+    "draft_questions",
     "dry_run",
     "durability_test",
     "estimate",
     "execute",
     "export",
     "gate",
+    "gate_store",
+    "import_memories",
     "judge",
     "judging_rules",
     "load",
@@ -68,6 +78,7 @@ __all__ = [
     "replay",
     "report",
     "require_checkpoints",
+    "review_questions",
     "run",
     "run_config",
     "run_datasets",

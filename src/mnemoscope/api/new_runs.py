@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory, declared_repeat
 from mnemoscope.api.arguments import Where, optional_path, several
+from mnemoscope.api.kept_memories import keep_memories
 from mnemoscope.api.page_texts import page_texts
 from mnemoscope.api.run_progress import Progress, reporting
 from mnemoscope.results import (
@@ -79,6 +80,7 @@ def run(
     compat: Literal["recall-bench"] | None = None,
     skip_preflight: bool = False,
     accept_leaks: bool = False,
+    private: bool = False,
     isolation: Literal[0, 1, 2, 3] | None = None,
     read_only: bool = False,
     fresh: bool = False,
@@ -236,6 +238,8 @@ def execute(
         )
     sets = repeat_sets(out, rewriting=True) if any(plan.repeat for plan in plans) else []
     texts = page_texts(dataset, runs)
+    if dataset.info.is_store:
+        keep_memories(dataset, runs)
     for directory in runs:
         write_report(directory, png=png, repeats=sets, texts=texts)
     return runs

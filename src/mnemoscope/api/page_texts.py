@@ -15,12 +15,18 @@ if TYPE_CHECKING:
 
 
 def page_texts(dataset: Dataset, runs: Sequence[RunDirectory]) -> DatasetTexts:
-    """The texts of all memories that the pages of these runs of one dataset show."""
+    """The texts of all memories that the pages of these runs of one dataset show.
+
+    The page of a private run has none: it is a file of the run.
+    """
+    from mnemoscope.analysis.question_details import DatasetTexts
     from mnemoscope.analysis.read_questions import named_memories
     from mnemoscope.reports.page_data import EVIDENCE_TEXT, HITS
     from mnemoscope.runner.dataset_texts import dataset_texts
 
     wanted: dict[str, set[str]] = {}
+    if any(run.manifest().private for run in runs):
+        return DatasetTexts()
     for run in runs:
         for scenario, ids in named_memories(run, HITS).items():
             wanted.setdefault(scenario, set()).update(ids)

@@ -139,7 +139,9 @@ def _texts(run: RunDirectory, data: Where | None) -> DatasetTexts | None:
     from mnemoscope.reports.page_data import kept_texts
     from mnemoscope.runner.dataset_texts import dataset_of, dataset_texts
 
-    dataset = dataset_of(run.manifest(), optional_path(data))
+    manifest = run.manifest()
+    dataset = dataset_of(manifest, optional_path(data))
     if dataset is None:
         return kept_texts(run)
-    return dataset_texts(dataset.scenarios(), named_memories(run))
+    wanted = named_memories(run)
+    return dataset_texts(dataset.scenarios(), wanted, private=manifest.private)

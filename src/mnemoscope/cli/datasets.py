@@ -127,7 +127,8 @@ def check(
 ) -> int:
     """Read a whole dataset and report counts, repairs, dropped data, hashes and leaked labels.
 
-    The exit code is 1 if the sha256 is not the pinned one, ids are not unique, or labels leak.
+    Of `strata`, every rule of every question's stratum is computed again. The exit code is 1 if the
+    sha256 is not the pinned one, ids are not unique, labels leak, or a question breaks a rule.
 
     For example:
 
@@ -159,6 +160,7 @@ def check(
                 "findings": dict(checked.findings.counts),
                 "examples": checked.findings.examples,
                 "files": {file.path.name: file.sha256 for file in checked.files},
+                "broken": [one._asdict() for one in checked.broken],
                 "problems": checked.problems,
             }
         )
@@ -176,6 +178,9 @@ def _print_check(name: str, checked: Checked) -> None:
             for kind, n in checked.findings.counts.items()
         ]
         print_table(("repaired or dropped", "n", "where (first ten)"), found)
+    if checked.broken:
+        rows = [(one.question, one.stratum, one.rule, one.detail) for one in checked.broken]
+        print_table(("question", "stratum", "questions like it", "why"), rows)
     pins = {True: "as pinned", False: "NOT as pinned", None: "no pinned hash"}
     for file in checked.files:
         say(out, f"{file.path.name}: sha256 {file.sha256}, {pins[file.matches_pin]}")

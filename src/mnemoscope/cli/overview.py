@@ -15,6 +15,10 @@ import mnemoscope
 
 ABOUT = "Measure how well AI agents' memory systems remember."
 COMMANDS = {
+    "import": (
+        "import_source:import_source",
+        "Import your notes, chats or memory store as a dataset folder.",
+    ),
     "run": ("run:run", "Run memory systems on a benchmark and print one table of all results."),
     "score": (
         "score:score",
@@ -43,13 +47,13 @@ COMMANDS = {
         "Compare two results of one benchmark: the answer in one sentence, then the figures.",
     ),
     "questions": (
-        "questions:questions",
-        "List what no system finds, what all find, what separates them, and possible missing "
-        "labels.",
+        "questions:app",
+        "List what no system finds, what all find, what separates them; draft and review "
+        "questions.",
     ),
     "gate": (
         "gate:gate",
-        "Fail if a metric of a run dropped below a baseline by more than is allowed.",
+        "Fail if a run, or a store that changed, is worse than a baseline.",
     ),
     "verify": (
         "verify:verify",

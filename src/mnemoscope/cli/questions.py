@@ -1,14 +1,27 @@
-"""`mnemoscope questions`: what no system finds, what all find, and what separates them."""
+"""`mnemoscope questions`: analyse the questions of runs, draft questions, review the drafts."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cyclopts import App
 
 from mnemoscope import api
 from mnemoscope._store.errors import UsageError
-from mnemoscope.cli.console import out, print_json, write_markdown
+from mnemoscope.cli.console import err, out, print_json, print_table, say, write_markdown
+from mnemoscope.reports.tables import Cells, numeric
+
+if TYPE_CHECKING:
+    from mnemoscope.drafting.draft_questions import DraftedQuestions
+    from mnemoscope.drafting.review_session import ReviewItem, ReviewSession
+
+app = App(name="questions")
+_KEYS = "[a]ccept, [e]dit, [r]eject, [s]kip, [q]uit"
 
 
+@app.default
 def questions(
     *runs: Path,
     metric: str = "hit@10",
@@ -21,11 +34,11 @@ def questions(
     markdown: Path | None = None,
     json: bool = False,
 ) -> None:
-    """List what no system finds, what all find, what separates them, and possible missing labels.
+    """List what no system finds, what all find, what separates them; draft and review questions.
 
-    Difficulty is the share of systems that find a question. Discrimination is the correlation of
-    finding it with finding the others; it needs eight independent systems. Variants of one system
-    count once.
+    Also possible missing labels. Difficulty is the share of systems that find a question.
+    Discrimination is the correlation of finding it with finding the others; it needs eight
+    independent systems. Variants of one system count once.
 
     For example:
 
@@ -81,3 +94,164 @@ def questions(
         print_json(found.analysis)
     else:
         out.print(render_terminal.render(blocks))
+
+
+@app.command
+def draft(
+    folder: Path,
+    /,
+    *,
+    per_stratum: int = 20,
+    seed: int = 42,
+    model: str = "",
+    stratum: list[str] | None = None,
+    json: bool = False,
+) -> None:
+    """Draft questions about the memories of a folder, offline, and keep those that obey the rules.
+
+    Strata: exact, paraphrase, multihop, update, absent. Questions that a person wrote or reviewed
+    stay; other drafts are replaced. Then `mnemoscope run strata --data FOLDER` works.
+
+    For example:
+
+        mnemoscope questions draft my-memories
+
+        mnemoscope questions draft my-memories --per-stratum 50 --model smollm2
+
+    Parameters
+    ----------
+    folder
+        A folder with corpus.jsonl, such as `mnemoscope import` writes.
+    per_stratum
+        How many questions each stratum shall have.
+    seed
+        Another seed drafts other questions.
+    model
+        A model that words the questions; the memories are sent to it. `mnemoscope models list`
+        shows how to write one, local ones included. Without it, templates do.
+    stratum
+        Draft this stratum only. Repeatable.
+    json
+        Print JSON instead of a table.
+    """
+    made = api.draft_questions(
+        folder, per_stratum=per_stratum, seed=seed, model=model, strata=stratum
+    )
+    if json:
+        print_json(made)
+        return
+    _print_drafted(made)
+
+
+def _print_drafted(made: DraftedQuestions) -> None:
+    rows: list[Cells] = []
+    for stratum, drafted in made.drafted.items():
+        dropped = made.dropped[stratum]
+        why = "; ".join(f"{n:,} {rule}" for rule, n in dropped.items())
+        kept = made.kept.get(stratum, 0)
+        rows.append([stratum, f"{drafted:,}", f"{kept:,}", f"{sum(dropped.values()):,}", why])
+    counted = map(numeric, ("drafted", "kept", "dropped"))
+    print_table(("stratum", *counted, "dropped because they"), rows)
+    for stratum, count in made.short.items():
+        say(
+            err,
+            f"{stratum}: only {count:,} of {made.wanted:,} questions could be drafted",
+            before="[yellow]note:[/] ",
+        )
+    say(out, f"next: mnemoscope questions review {made.folder}")
+    say(out, f"then: mnemoscope run strata --data {made.folder} --system bm25 --system hybrid")
+
+
+@app.command
+def review(folder: Path, /) -> None:
+    """Accept, edit or reject drafted questions, one by one; stop and continue at any time.
+
+    Each decision is saved at once. An edited question must obey the rules of its stratum. A
+    rejected one is removed and not drafted again.
+
+    For example:
+
+        mnemoscope questions review my-memories
+
+    Parameters
+    ----------
+    folder
+        The folder with the drafted questions.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError("review asks a person: run it in a terminal, not in a pipe or a script")
+    session = api.review_questions(folder)
+    waiting = session.waiting()
+    try:
+        for number, item in enumerate(waiting, 1):
+            out.print()
+            say(out, f"{number} of {len(waiting)} · {item.question.stratum} · {item.question.id}")
+            _show(item)
+            if not _decided(session, item):
+                break
+    except (KeyboardInterrupt, EOFError):
+        say(err, "\nall decisions are saved; repeat the command to continue", lines=True)
+        raise KeyboardInterrupt from None
+    left = len(session.waiting())
+    say(out, f"{session.confirmed:,} of {session.total:,} questions confirmed, {left:,} to review")
+
+
+def _show(item: ReviewItem) -> None:
+    say(out, item.question.text, before="[bold cyan]question:[/] ")
+    if item.question.answer:
+        say(out, item.question.answer, before="[green]answer:[/]   ")
+    for memory in item.superseded:
+        when = f"{memory.at:%d %b %Y} " if memory.at else ""
+        say(out, f"{when}{memory.text}", before="[dim]earlier:[/]  ")
+    for memory in item.gold:
+        when = f"{memory.at:%d %b %Y} " if memory.at else ""
+        say(out, f"{when}{memory.text}", before="[green]memory:[/]   ")
+    if not item.gold:
+        say(out, "no memory may answer it", before="[green]memory:[/]   ")
+    for one in item.broken:
+        say(
+            out,
+            f"questions of {one.stratum} that {one.rule}: {one.detail}",
+            before="[red]breaks:[/]   ",
+        )
+
+
+def _decided(session: ReviewSession, item: ReviewItem) -> bool:
+    """Ask for one decision; False to stop."""
+    while True:
+        key = out.input(f"{_KEYS.replace('[', chr(92) + '[')}: ").strip().lower()[:1]
+        if key == "a" and item.broken:
+            say(err, "it breaks a rule of its stratum: edit or reject it")
+        elif key == "a":
+            session.accept(item.question)
+            return True
+        elif key == "r":
+            session.reject(item.question)
+            return True
+        elif key == "e" and _edited(session, item):
+            return True
+        elif key in ("s", "q"):
+            return key == "s"
+
+
+def _edited(session: ReviewSession, item: ReviewItem) -> bool:
+    text = _line_to_edit(item.question.text)
+    if not text.strip():
+        return False
+    broken = session.edit(item.question, text)
+    for one in broken:
+        say(err, f"not saved: this one would {one.rule}: {one.detail}")
+    return not broken
+
+
+def _line_to_edit(text: str) -> str:
+    """Let the person change the text in place, where the terminal can do that."""
+    try:
+        import readline
+    except ImportError:  # Windows
+        return out.input("new text: ")
+    readline.set_startup_hook(lambda: readline.insert_text(text))
+    try:
+        return input("new text: ")
+    finally:
+        readline.set_startup_hook()

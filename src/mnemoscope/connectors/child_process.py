@@ -25,6 +25,7 @@ from typing import IO, cast
 
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope._store.private_files import is_private_run
 from mnemoscope.connectors.shown_lines import ShownLines, is_warning, without_numbers
 from mnemoscope.isolation.left_behind import (
     adopt_orphans,
@@ -108,7 +109,11 @@ class ChildStderr:
             self.log(line)
 
     def log(self, line: bytes) -> None:
-        """Pass a line on, in one write."""
+        """Pass a line on, in one write; in a private run none, since it may repeat a text."""
+        if is_private_run():
+            if self._passed_on:
+                return
+            line = b"(the run is private: what it writes is not shown)"
         if is_warning(line):
             if not _shown.add(self._words, without_numbers(line)):
                 return
@@ -129,7 +134,7 @@ class ChildStderr:
     @property
     def last_lines(self) -> str:
         """The last lines without stack frames, as the end of an error message."""
-        lines = " | ".join(self._last)
+        lines = "" if is_private_run() else " | ".join(self._last)
         hint = access_hint(lines)
         return f"; its last lines on stderr: {lines[-_SHOWN:]}{hint}" if lines else ""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from mnemoscope.datasets.base import Dataset, Findings
-from mnemoscope.types import Scalar, Scenario
+from mnemoscope.datasets.base import Dataset, Findings, reviewed_of, withheld_of
+from mnemoscope.types import Reviewed, Scalar, Scenario
 
 ASKED = "asked"
 """The option of the dataset with the ids, so that the run can be judged again."""
@@ -32,6 +32,7 @@ class AskedOnly:
         self.category_names, self.original_ids = whole.category_names, whole.original_ids
         self.files, self.counts = whole.files, whole.counts
         self.paths = getattr(whole, "paths", None)
+        self.is_private = getattr(whole, "is_private", False)
         self.expected_scenarios = whole.expected_scenarios
         self.options: dict[str, Scalar] = {
             **whole.options,
@@ -42,6 +43,14 @@ class AskedOnly:
     @property
     def findings(self) -> Findings:
         return self._whole.findings
+
+    @property
+    def withheld(self) -> Mapping[str, str]:
+        return withheld_of(self._whole)
+
+    @property
+    def reviewed(self) -> Reviewed | None:
+        return reviewed_of(self._whole)
 
     def scenarios(self) -> Iterator[Scenario]:
         for scenario in self._whole.scenarios():

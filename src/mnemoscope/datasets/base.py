@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, Protocol
 from msgspec import Struct
 
 from mnemoscope._store.errors import MissingData
-from mnemoscope.types import Scalar, Scenario
+from mnemoscope.types import Reviewed, Scalar, Scenario
 
 EXAMPLES_KEPT = 10
 
@@ -89,6 +89,9 @@ class DatasetInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     cluster: str = "scenario"
     """The unit within which questions are not independent."""
     has_checkpoints: bool = False
+    is_store: bool = False
+    """Whether it is one store that users go on changing: runs then keep what a gate needs to follow
+    its memories."""
     main_metric: str = "recall@10"
     known_defects: tuple[str, ...] = ()
     baselines: tuple[str, ...] = ("random", "bm25", "oracle")
@@ -184,7 +187,13 @@ class FileDataset:
     info: ClassVar[DatasetInfo]
     original_ids: Mapping[tuple[str, str], str] = {}
     pool_known = True
+    is_private = False
+    """Whether its texts may stand in no file but its own: runs record ids and figures."""
     expected_scenarios: int | None = None
+    withheld: Mapping[str, str] = {}
+    """Category to the reason why no claim about it is made, after a complete reading."""
+    reviewed: Reviewed | None = None
+    """How many questions a program drafted and a person confirmed, after a complete reading."""
 
     def __init__(self, data: Path) -> None:
         self.name = self.info.name
@@ -249,6 +258,18 @@ class FileDataset:
 
     def counts(self) -> Mapping[str, int]:
         return dict(self._counts)
+
+
+def withheld_of(dataset: Dataset) -> Mapping[str, str]:
+    """Category to the reason why no claim about it is made; most datasets have no such rules."""
+    found: Mapping[str, str] = getattr(dataset, "withheld", {})
+    return found
+
+
+def reviewed_of(dataset: Dataset) -> Reviewed | None:
+    """How many questions were drafted and confirmed; None if the dataset does not say."""
+    found: Reviewed | None = getattr(dataset, "reviewed", None)
+    return found
 
 
 _MOST_KEPT = 512 << 20

@@ -33,6 +33,10 @@ class BeirDocument(Struct):
     title: str | None = None
 
 
+def memory_of_document(row: BeirDocument) -> Memory:
+    return Memory(id=row.id, text=f"{row.title}\n{row.text}" if row.title else row.text)
+
+
 class BeirQuery(Struct):
     text: str
     id: Id = field(name="_id")
@@ -48,6 +52,7 @@ class Beir(FileDataset):
         granularities=("document",),
         cluster="question",
         main_metric="ndcg@10",
+        is_store=True,
     )
     expected_scenarios: int | None = 1
 
@@ -65,10 +70,7 @@ class Beir(FileDataset):
 
     def read(self) -> Iterator[Scenario]:
         documents = records_by_id(self.corpus, BeirDocument, lambda row: row.id, self.findings)
-        memories = {
-            id: Memory(id=id, text=f"{row.title}\n{row.text}" if row.title else row.text)
-            for id, (_, row) in documents.items()
-        }
+        memories = {id: memory_of_document(row) for id, (_, row) in documents.items()}
         scenario = Scenario(
             id=self.name,
             memories=tuple(memories.values()),

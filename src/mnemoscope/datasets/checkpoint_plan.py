@@ -105,18 +105,14 @@ def mulberry32(seed: int) -> Callable[[], float]:
     def draw() -> float:
         nonlocal state
         state = (state + 0x6D2B79F5) & _MASK
-        t = _multiply(state ^ (state >> 15), state | 1)
-        t = ((t + _multiply(t ^ (t >> 7), t | 61)) & _MASK) ^ t
+        t = (state ^ (state >> 15)) * (state | 1) & _MASK
+        t = (t + (t ^ (t >> 7)) * (t | 61) & _MASK) ^ t
         return (t ^ (t >> 14)) / 2**32
 
     return draw
 
 
 _MASK = 2**32 - 1
-
-
-def _multiply(a: int, b: int) -> int:
-    return (a * b) & _MASK
 
 
 def shuffled(items: Iterable[T], seed: int) -> list[T]:
@@ -137,9 +133,14 @@ def is_eligible(relevant_days: Sequence[int], irrelevant_after: int | None, days
     The requested range counts, not the last day of the data: `full` drops every question that
     expires.
     """
-    if irrelevant_after is not None and days > irrelevant_after:
-        return False
-    return max(relevant_days, default=0) <= days
+    first, last = eligible_days(relevant_days, irrelevant_after)
+    return first <= days <= last
+
+
+def eligible_days(relevant_days: Sequence[int], irrelevant_after: int | None) -> tuple[int, float]:
+    """The first and the last range at which a question is eligible."""
+    last = math.inf if irrelevant_after is None else irrelevant_after
+    return max(relevant_days, default=0), last
 
 
 def sample_by_category(
@@ -189,12 +190,10 @@ def plan_checkpoints(
     """
     known: set[str] = set()
     plan: list[Checkpoint] = []
+    # Found once: there may be a hundred checkpoints.
+    spans = [(one, *eligible_days(one.relevant_days, one.irrelevant_after)) for one in questions]
     for label, cutoff in in_order(ranges):
-        eligible = [
-            question
-            for question in questions
-            if is_eligible(question.relevant_days, question.irrelevant_after, cutoff)
-        ]
+        eligible = [question for question, first, last in spans if first <= cutoff <= last]
         allowed = [one for one in eligible if groups or one.category not in GROUP_CATEGORIES]
         new = [one for one in allowed if one.id not in known]
         historical = [one for one in allowed if one.id in known]

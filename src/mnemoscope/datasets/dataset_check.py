@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from mnemoscope.datasets.base import DataFile, Dataset, Findings
+from mnemoscope.datasets.base import DataFile, Dataset, Findings, withheld_of
 from mnemoscope.datasets.leakage import leaks
+from mnemoscope.datasets.strata_rules import BrokenRule
 
 
 class Checked(NamedTuple):
@@ -16,6 +17,8 @@ class Checked(NamedTuple):
     findings: Findings
     files: list[DataFile]
     leaked: list[str]
+    broken: list[BrokenRule]
+    """The questions that break a rule of their stratum; only `strata` has such rules."""
     problems: list[str]
     """Why the check fails; empty if it passes."""
 
@@ -40,5 +43,7 @@ def check(dataset: Dataset, *, subset: bool = False) -> Checked:
             for file in files
             if file.matches_pin is False
         ]
+    broken: list[BrokenRule] = getattr(dataset, "broken", [])
+    problems += [f"withheld: {reason}" for reason in withheld_of(dataset).values()]
     counts = {**dataset.counts(), "questions with evidence": measured}
-    return Checked(counts, dataset.findings, files, leaked, problems)
+    return Checked(counts, dataset.findings, files, leaked, broken, problems)

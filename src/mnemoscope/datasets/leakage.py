@@ -24,8 +24,11 @@ TEXT_MARKERS = (
     "<gold>",
     "->-> ",
 )
+_BY_SIGN = {sign: tuple(marker for marker in TEXT_MARKERS if sign in marker) for sign in "_[<>"}
+"""To a character, the markers that contain it; each marker contains one of them."""
 LABEL_FIELD = re.compile(r"answer|evidence|gold|relevant|qrel|has_ans", re.IGNORECASE)
-LABEL_ID = re.compile(r"(^|[/:_.-])(answer|evidence|gold|relevant)s?([/:_.-]|\d|$)", re.IGNORECASE)
+_LABEL_WORDS = ("answer", "evidence", "gold", "relevant")
+LABEL_ID = re.compile(rf"(^|[/:_.-])({'|'.join(_LABEL_WORDS)})s?([/:_.-]|\d|$)", re.IGNORECASE)
 _LABEL_IN_LINE = re.compile(LABEL_ID.pattern, LABEL_ID.flags | re.MULTILINE)
 _FAMILY = re.compile(r"[^\W\d_]{3,}")
 _FAMILY_SIZE = 5
@@ -58,12 +61,30 @@ def _may_leak(scenario: Scenario) -> bool:
     memories = scenario.memories
     texts = "\n".join([memory.text for memory in memories])
     speakers = "\n".join({memory.speaker for memory in memories})
-    names = "\n".join([memory.id for memory in memories] + [memory.session for memory in memories])
+    sessions = {memory.session for memory in memories}
+    names = "\n".join([*(memory.id for memory in memories), *sessions])
     return (
-        any(marker in texts or marker in speakers for marker in TEXT_MARKERS)
-        or _LABEL_IN_LINE.search(names) is not None
+        any(_has_marker(text) for text in (texts, speakers))
+        or _names_label(names)
         or any(memory.metadata for memory in memories)
     )
+
+
+def _has_marker(text: str) -> bool:
+    """Whether a text contains a marker; most texts lack the character that is looked for first."""
+    return any(
+        sign in text and any(marker in text for marker in markers)
+        for sign, markers in _BY_SIGN.items()
+    )
+
+
+def _names_label(names: str) -> bool:
+    """Whether a line is the name of a label; a search for the words is faster than the pattern."""
+    lower = names.lower()
+    # Of other alphabets, some letters are equal to ours without their case, but not when lowered.
+    if names.isascii() and not any(word in lower for word in _LABEL_WORDS):
+        return False
+    return _LABEL_IN_LINE.search(names) is not None
 
 
 def _leaks_of(memory: Memory) -> Iterator[str]:

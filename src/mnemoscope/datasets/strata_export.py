@@ -64,8 +64,8 @@ def export_store(
                     file=store,
                 )
             rows = database.execute(
-                f"SELECT {', '.join(map(_quoted, chosen.values()))} FROM {_quoted(table)}"
-                f" ORDER BY {_quoted(chosen['id'])}"
+                f"SELECT {', '.join(map(quoted, chosen.values()))} FROM {quoted(table)}"
+                f" ORDER BY {quoted(chosen['id'])}"
             ).fetchall()
     except sqlite3.Error as error:
         raise DataError(f"cannot be read as a SQLite database: {error}", file=store) from None
@@ -76,7 +76,7 @@ def export_store(
 
 def _columns(database: sqlite3.Connection, table: str, store: Path) -> dict[str, str]:
     """The columns by lower-case name: SQLite treats `ID` and `id` as the same."""
-    names = [row[1] for row in database.execute(f"PRAGMA table_xinfo({_quoted(table)})")]
+    names = [row[1] for row in database.execute(f"PRAGMA table_xinfo({quoted(table)})")]
     if not names:
         tables = database.execute(
             "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
@@ -127,5 +127,5 @@ def _corpus_lines(
     return lines, Exported(len(lines), left_out, without_text)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal
 
 from msgspec.structs import replace
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.datasets.base import Dataset, Findings
-from mnemoscope.types import Scalar, Scenario
+from mnemoscope.datasets.base import Dataset, Findings, reviewed_of, withheld_of
+from mnemoscope.types import Reviewed, Scalar, Scenario
 
 Draw = Literal["random", "category"]
 """How questions are drawn: each with the same chance, or so many of each category."""
@@ -58,6 +58,7 @@ class Subset:
         self.category_names, self.original_ids = whole.category_names, whole.original_ids
         self.files, self.counts = whole.files, whole.counts
         self.paths = getattr(whole, "paths", None)
+        self.is_private = getattr(whole, "is_private", False)
         self.options: dict[str, Scalar] = dict(whole.options)
         self.expected_scenarios = whole.expected_scenarios
         self._asked: frozenset[str] | None = None
@@ -80,6 +81,14 @@ class Subset:
     @property
     def findings(self) -> Findings:
         return self._whole.findings
+
+    @property
+    def withheld(self) -> Mapping[str, str]:
+        return withheld_of(self._whole)
+
+    @property
+    def reviewed(self) -> Reviewed | None:
+        return reviewed_of(self._whole)
 
     def scenarios(self) -> Iterator[Scenario]:
         for scenario in islice(self._whole.scenarios(), self._scenarios):

@@ -24,7 +24,7 @@ from mnemoscope.metrics.ranking import (
     score_by_chance,
     score_merged,
 )
-from mnemoscope.metrics.token_budget import BUDGETS, recall_of_places, recall_within
+from mnemoscope.metrics.token_budget import BUDGETS, recall_within, recalls_of_places
 from mnemoscope.metrics.unordered import HitPlaces, place_groups, score_unordered
 
 __all__ = [
@@ -50,8 +50,8 @@ __all__ = [
     "metric_names",
     "metric_of",
     "place_groups",
-    "recall_of_places",
     "recall_within",
+    "recalls_of_places",
     "relevant_positions",
     "score",
     "score_all",

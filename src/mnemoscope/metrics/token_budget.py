@@ -6,6 +6,9 @@ from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from itertools import accumulate
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mnemoscope.metrics.ranking import merged_positions
 
 BUDGETS = (256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
@@ -38,17 +41,24 @@ def recall_within(
     return {f"recall@{n}tokens": found / total for n, found in zip(budgets, recalls, strict=True)}
 
 
-def recall_of_places(
-    tokens: Sequence[int],
-    ranks: Sequence[int],
-    total: int,
+def recalls_of_places(
+    tokens: Sequence[Sequence[int]],
+    ranks: Sequence[Sequence[int]],
+    totals: Sequence[int],
     budgets: tuple[int, ...] = BUDGETS,
-) -> list[float]:
-    """Compute the same from the ranks of hits that are one evidence memory each.
+) -> NDArray[np.float64]:
+    """Compute the same for many rankings, one row each, from the ranks of their evidence.
 
-    There are `total` evidence ids; no hit before the last rank is a repetition.
+    A hit is one memory, and none before the last rank is a repetition. There are `totals` evidence
+    ids.
     """
-    if min(tokens, default=0) < 0:
+    if min(map(min, filter(None, tokens)), default=0) < 0:
         raise ValueError("a hit cannot cost fewer than 0 tokens")
-    needed = [sum(tokens[:rank]) for rank in ranks]
-    return [bisect_right(needed, budget) / total for budget in budgets]
+    needed = [sum(own[:rank]) for own, found in zip(tokens, ranks, strict=True) for rank in found]
+    # The first budget that is large enough; one more column for what is in none.
+    width = len(budgets) + 1
+    cells = np.searchsorted(budgets, needed)
+    cells += np.repeat(np.arange(len(ranks)) * width, [len(found) for found in ranks])
+    counts = np.bincount(cells, minlength=len(ranks) * width).reshape(-1, width)
+    covered: NDArray[np.float64] = counts.cumsum(axis=1)[:, :-1] / np.array(totals)[:, None]
+    return covered

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from mnemoscope._store.errors import DataError, MnemoscopeError
 from mnemoscope._store.private_files import (
+    is_private_run,
     make_private,
     make_private_file,
     note_open_folder,
@@ -50,6 +51,11 @@ def default_cache_dir() -> Path:
     import platformdirs  # takes long to import, and a child has the variable
 
     return Path(platformdirs.user_cache_dir("mnemoscope"))
+
+
+def text_cache(name: str) -> Path | None:
+    """The file of a cache whose values contain texts; None while a private run is under way."""
+    return None if is_private_run() else default_cache_dir() / name
 
 
 def _protect(folder: Path) -> None:

@@ -159,6 +159,11 @@ class WordLlamaEmbedder:
                 row /= np.float32(len(tokens))
         return unit_rows(rows)
 
+    def token_count(self, text: str) -> int:
+        """How many token vectors the mean of a text has."""
+        _, tokenise = _word_llama(self._weights, self._tokenizer)
+        return len(tokenise(text))
+
 
 class _PieceIds(dict[str, bytes]):
     """A cache of the token ids of a space and what follows it, as bytes that can be joined.

@@ -17,7 +17,7 @@ import msgspec
 from mnemoscope._store.errors import DataError, MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import printable
 from mnemoscope.models.budget import CostEstimate, Reservation, current_budget
-from mnemoscope.models.cache import MANY_BUCKETS, ContentCache, default_cache_dir
+from mnemoscope.models.cache import MANY_BUCKETS, ContentCache, text_cache
 from mnemoscope.models.chat import (
     Completion,
     ModelFailure,
@@ -133,7 +133,7 @@ class Model:
             requested = True
             return [msgspec.json.encode(self._request(prompt))]
 
-        place = default_cache_dir() / "responses.sqlite"
+        place = text_cache("responses.sqlite")
         if self._cache is None:
             # A fork could inherit a lock that is held. Without one, two threads may create two
             # caches, which use one file.
@@ -143,7 +143,8 @@ class Model:
             completion = msgspec.json.decode(value, type=Completion)
         except (ValueError, RecursionError) as error:
             raise DataError(
-                f"this cache is damaged ({error}); delete it and run again", file=place
+                f"this cache is damaged ({error}); delete it and run again",
+                file=place or "the cache of replies",
             ) from None
         if not requested:
             used = self._usage(*_tokens(prompt, completion))

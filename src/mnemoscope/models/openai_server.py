@@ -19,7 +19,7 @@ from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.json_server import JsonRequest, JsonServer, Refused
 from mnemoscope._store.jsonl import printable
 from mnemoscope._store.server_access import check_reach
-from mnemoscope.models.cache import ContentCache, default_cache_dir
+from mnemoscope.models.cache import ContentCache, text_cache
 from mnemoscope.models.chat import ModelFailure, Prompt, metered, total
 from mnemoscope.models.embedders import Embedder
 from mnemoscope.models.http_errors import PerProcess
@@ -51,7 +51,7 @@ class OpenAIServer(JsonServer):
         check_reach(host, key)
         self._embedder = embedder
         self._model = model
-        path = default_cache_dir() / "vectors.sqlite" if cache else None
+        path = text_cache("vectors.sqlite") if cache else None
         about = embedder.identity() if embedder else {}
         self._vectors = ContentCache(path, f"{about} whole texts")
         self._embedding = threading.Lock()

@@ -20,11 +20,12 @@ from mnemoscope.analysis.forgetting import Forgetting
 from mnemoscope.analysis.hallucination import HallucinationViews
 from mnemoscope.analysis.label_access import isolation_caveat
 from mnemoscope.analysis.longitudinal import LongitudinalFigures
-from mnemoscope.analysis.measure import Metrics
+from mnemoscope.analysis.measure import Metrics, withheld_note
 from mnemoscope.analysis.repeats import repeat_caveat
 from mnemoscope.analysis.system_groups import SystemGroups, groups_or_reason
 from mnemoscope.metrics import headline as headline_of
 from mnemoscope.metrics import installed_metrics, metric_of
+from mnemoscope.types import Reviewed
 
 if TYPE_CHECKING:
     from mnemoscope.analysis.foreign_verdicts import ImportedAnswers
@@ -266,6 +267,10 @@ def caveats(view: RunView, beside: Sequence[RunView] = ()) -> list[str]:
     """What a reader must know to judge the figures, shown beside those of other runs."""
     single = [] if _all_repeats(view, beside) else [repeat_caveat(view.manifest, view.label)]
     notes = [*view.manifest.notes, *filter(None, single), *_attempts(view)]
+    notes += map(withheld_note, view.manifest.withheld.values())
+    if view.manifest.reviewed is not None:
+        measured = view.metrics["questions"]["scorable"]
+        notes.append(_reviewed(view.manifest.reviewed, measured))
     if view.longitudinal and view.judged and (why := withheld(view.manifest)):
         notes.append(f"the marks of the answers are not to be cited; {why}")
     notes += filter(None, [same_family(view.manifest)])
@@ -321,6 +326,23 @@ def caveats(view: RunView, beside: Sequence[RunView] = ()) -> list[str]:
     if unreachable := view.metrics["ingestion"]["evidence_unreachable"]:
         notes.append(f"{unreachable} evidence ids are in none of the scenarios: not retrievable")
     return notes
+
+
+def _reviewed(counts: Reviewed, measured: int) -> str:
+    """How many drafted questions a person confirmed, and what those with evidence can find."""
+    from mnemoscope.analysis.plan import TYPICAL_CHANGE, told_apart  # few runs need it
+
+    own = counts.questions - counts.drafted
+    parts = [f"{counts.confirmed:,} of {counts.drafted:,} drafted questions confirmed by a person"]
+    parts += [f"{own:,} more written by one"] if own else []
+    least = told_apart(measured)
+    finds = "are too few to tell systems apart"
+    if least is not None:
+        finds = (
+            f"tell two systems apart that differ by {least:.2f} or more, with power 0.8 and if "
+            f"{100 * TYPICAL_CHANGE:g} % of the questions change"
+        )
+    return f"{', '.join(parts)}; {measured:,} questions with evidence {finds}"
 
 
 def _all_repeats(view: RunView, beside: Sequence[RunView]) -> bool:

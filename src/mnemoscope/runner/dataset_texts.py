@@ -35,15 +35,20 @@ def dataset_of(manifest: Manifest, data: Path | None = None) -> Dataset | None:
 
 
 def dataset_texts(
-    scenarios: Iterable[Scenario], wanted: Mapping[str, Set[str]], most: int | None = None
+    scenarios: Iterable[Scenario],
+    wanted: Mapping[str, Set[str]],
+    most: int | None = None,
+    *,
+    private: bool = False,
 ) -> DatasetTexts:
     """The texts of the wanted memories, by scenario and id, and when each question is asked.
 
     `most` is the most characters of a text that are kept. The text of an id that memories are parts
-    of, such as a day, is that of its parts.
+    of, such as a day, is that of its parts. A `private` run has no texts of questions either.
     """
     memories: dict[Key, SourceMemory] = {}
     asked: dict[Key, AskedFrom] = {}
+    questions: dict[Key, str] = {}
     for scenario in scenarios:
         own = wanted.get(scenario.id, _NO_IDS)
         wholes: dict[str, list[str]] = {}
@@ -58,6 +63,8 @@ def dataset_texts(
             text = "\n".join(parts)
             memories.setdefault((scenario.id, id), SourceMemory(text[:most], len(text)))
         for question in scenario.questions:
+            if private:
+                questions[scenario.id, question.id] = question.text
             if question.now is not None or question.session:
                 asked[scenario.id, question.id] = AskedFrom(question.now, question.session)
-    return DatasetTexts(memories, asked)
+    return DatasetTexts(memories, asked, questions)

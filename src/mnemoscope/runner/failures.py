@@ -14,6 +14,7 @@ from contextlib import suppress
 import msgspec
 
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, error_text
+from mnemoscope._store.private_files import is_private_run
 from mnemoscope.models.chat import ModelFailure
 from mnemoscope.models.http_errors import without_keys
 from mnemoscope.text.display import one_line
@@ -24,7 +25,9 @@ _LONGEST_CHAIN = 100
 
 
 def error_line(error: BaseException) -> str:
-    """The error as recorded: one line, without API keys."""
+    """The error as recorded: one line, without API keys; in a private run only its type."""
+    if is_private_run():
+        return f"{error_text(error).partition(':')[0]}: (private)"
     return one_line(without_keys(error_text(error)), 500)
 
 

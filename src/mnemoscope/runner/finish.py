@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NotRequired, TypedDict
 
+import msgspec
+
 from mnemoscope._store.jsonl import write_json, write_records
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.answers import ANSWERS, answer_sheet, as_read, scale_of
@@ -140,7 +142,7 @@ def finish(
             for row in as_read(manifest, rows)
         )
         lines = [
-            _question(row, failure, ranks.get(id(row.trial)))
+            _question(_shown(row, manifest), failure, ranks.get(id(row.trial)))
             for row, failure in zip(rows, failures, strict=True)
         ]
         write_records(run.path / "questions.jsonl", lines)
@@ -152,7 +154,7 @@ def finish(
         also.append(ANSWERS)
     rankings = [_ranking(trial, depth.returned) for trial in trials]
     write_records(run.path / "raw_retrievals.jsonl", rankings)
-    figures = measure(trials, ingestions, depth, ranks)
+    figures = measure(trials, ingestions, depth, ranks, manifest.withheld)
     write_json(run.path / "metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
     write_json(run.path / "timing.json", timing(timings, system_answers=reader == "system"))
     ends = [own[-1] for own in plan.values() if own]
@@ -260,6 +262,16 @@ def _ranking(trial: Trial, depth: int) -> RecordedRanking:
     if trial.texts:
         line["texts"] = trial.texts
     return line
+
+
+def _shown(row: QuestionRecord, manifest: Manifest) -> QuestionRecord:
+    """The row; of a private run, without the texts of its question."""
+    if not manifest.private:
+        return row
+    from mnemoscope.runner.private_runs import WITHHELD
+
+    texts = {"text": WITHHELD, "reference": WITHHELD if row.question.reference else ""}
+    return row._replace(question=msgspec.structs.replace(row.question, **texts))
 
 
 def _question(

@@ -34,9 +34,11 @@ class JournalMerger:
         fingerprint: str = "",
         *,
         mixed: bool = False,
+        private: bool = False,
     ) -> None:
         """`mixed`: the questions are not asked in the dataset's order."""
         self._run = run
+        self._private = private
         self._mixed = mixed
         self._folder = run.path / "units"
         self._pipeline = pipeline
@@ -99,9 +101,13 @@ class JournalMerger:
         if trials.exists():
             new_lines = checked_spool(trials)
             in_order = self._pipeline.parallelism == 1 and not unit.mixed
-            if not (is_new and in_order and not unit.recorded):
+            if self._private or not (is_new and in_order and not unit.recorded):
                 known = set(map(key_of, recorded))
                 labelled = SpoolReader(unit.scenario).labelled(read_spool(trials))
+                if self._private:
+                    from mnemoscope.runner.private_runs import without_texts
+
+                    labelled = map(without_texts, labelled)
                 new_lines = _in_order([one for one in labelled if key_of(one) not in known], unit)
         if new_lines or new_timings:
             self._merged = True

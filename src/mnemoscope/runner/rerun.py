@@ -24,6 +24,7 @@ from mnemoscope.datasets.base import Dataset
 from mnemoscope.isolation.decoys import DECOYS_FILE
 from mnemoscope.protocols import load_protocol
 from mnemoscope.runner.pipeline import Pipeline
+from mnemoscope.runner.private_runs import check_private, is_private
 from mnemoscope.runner.question_progress import QuestionProgress
 from mnemoscope.runner.run import Progress, Settings, benchmark_identity, run
 from mnemoscope.runner.scheduler import Limits
@@ -64,6 +65,14 @@ def redo(
     directory = RunDirectory(out / source.label)
     if directory.path.resolve() == source.path.resolve():
         raise UsageError(f"--out {out} is the folder of the run itself; choose another folder")
+    private = manifest.private or is_private(dataset)
+    if private:
+        check_private(dataset, out, pipeline)
+        if phase == "answer" and any(trial.texts for trial in source.trials()):
+            raise UsageError(
+                f"{source.path} is private and has no texts of hits: run the system again, with "
+                "--reader and --out in the dataset's folder"
+            )
     if not directory.manifest_path.exists():
         _begin_with(source, directory, dataset, phase)
     protocol = manifest.protocol.get("id")
@@ -77,6 +86,7 @@ def redo(
             msgspec.convert(identity["limits"], Limits),
             workers,
             accept_leaks=bool(manifest.leaks),
+            private=private,
         ),
         progress,
         baselines=int(manifest.arm),

@@ -26,7 +26,7 @@ from mnemoscope._store.run_directory import REPEAT, Manifest, RunDirectory
 from mnemoscope._store.watched_run import ExpectedQuestions
 from mnemoscope.analysis.longitudinal import columns
 from mnemoscope.analysis.measure import Depth
-from mnemoscope.datasets.base import DataFile, Dataset
+from mnemoscope.datasets.base import DataFile, Dataset, reviewed_of, withheld_of
 from mnemoscope.datasets.leakage import leaks
 from mnemoscope.models.budget import Budget, open_budget
 from mnemoscope.protocols import Chosen
@@ -36,6 +36,7 @@ from mnemoscope.runner.merge import JournalMerger
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.progress_log import ProgressLog
 from mnemoscope.runner.question_progress import QuestionProgress
+from mnemoscope.runner.rare_collections import rare_collections
 from mnemoscope.runner.scheduler import (
     CheckpointDone,
     Finished,
@@ -76,8 +77,11 @@ class Settings(msgspec.Struct, frozen=True):
     """Where systems run: `local`, `ray`, or the address of a Ray cluster."""
     resources: tuple[str, ...] = ()
     """What a worker on a cluster needs, such as `LABEL:cpus=2,memory=8GB`."""
+    private: bool = False
+    """Record ids and figures only, as of a dataset that is private itself."""
 
 
+_PRIVATE_NOTE = "private: the texts of questions and memories are only in the dataset's folder"
 Progress = Callable[[float], None]
 """Called with the number of finished units; a unit in progress counts by its share."""
 
@@ -112,6 +116,12 @@ def run(
     """
     begun = datetime.now(UTC)
     _check(dataset, plans, settings)
+    # As `is_private` says, whose module few runs need.
+    private = settings.private or bool(getattr(dataset, "is_private", False))
+    if private:
+        from mnemoscope.runner.private_runs import check_private
+
+        check_private(dataset, out, pipeline, settings.executor)
     # The caller writes their reports again.
     runs = [RunDirectory(out / plan.spec.slug, rewriting=True) for plan in plans]
     limits = settings.limits
@@ -127,6 +137,11 @@ def run(
     if dataset.expected_scenarios is not None:
         workers = min(workers, dataset.expected_scenarios * len(plans)) or 1
     with ExitStack() as opened:
+        opened.enter_context(rare_collections())
+        if private:
+            from mnemoscope.runner.private_runs import no_texts_outside
+
+            opened.enter_context(no_texts_outside())
         # Its accounts are shared memory, so this comes before the first fork.
         processes = most_workers(plans, workers)
         budget = (
@@ -173,7 +188,13 @@ def run(
                         "workers": settings.workers or cores,
                         **({} if is_local else {"executor": settings.executor}),
                     },
-                    notes=[*data_notes(files), *plan.notes, *_repeat_notes(plan)],
+                    notes=[
+                        *data_notes(files),
+                        *plan.notes,
+                        *_repeat_notes(plan),
+                        *([_PRIVATE_NOTE] if private else ()),
+                    ],
+                    private=private,
                     protocol={"id": protocol.id, "sha256": protocol.sha256} if protocol else {},
                     deviations=list(deviations),
                     category_names=dict(dataset.category_names),
@@ -192,7 +213,9 @@ def run(
             records = []
             for directory, manifest, plan in zip(runs, manifests, plans, strict=True):
                 mixed = plan.hosting in ("child", "server")
-                journal = JournalMerger(directory, pipeline, manifest.fingerprint, mixed=mixed)
+                journal = JournalMerger(
+                    directory, pipeline, manifest.fingerprint, mixed=mixed, private=private
+                )
                 releases.callback(journal.close)
                 copy = progress_copy if directory is runs[0] else None
                 log = ProgressLog(directory, manifest, copy)
@@ -320,6 +343,8 @@ class _Execution:
                 progress.close()
                 continue
             manifest.findings = dict(self._dataset.findings.counts)
+            manifest.withheld = dict(withheld_of(self._dataset))
+            manifest.reviewed = reviewed_of(self._dataset)
             manifest.leaks = self._leaked
             manifest.checkpoints = [column.label for column in columns(self._plan)]
             self._isolation.count(number, manifest)

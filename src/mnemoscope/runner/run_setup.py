@@ -119,6 +119,9 @@ class RunConfig:
         recall-bench: judge the text [TIMEOUT] in place of a missing answer, as Recall Bench does.
     skip_preflight
         Do not check all files before the first question.
+    private
+        Record ids and figures only: no text of a question or memory, no cache of texts on disk. A
+        dataset that was imported with --private is always run so.
     accept_leaks
         Continue although a text seems to contain a label. Every report says so.
     isolation
@@ -171,6 +174,7 @@ class RunConfig:
     compat: Literal["recall-bench"] | None = None
     skip_preflight: bool = False
     accept_leaks: bool = False
+    private: bool = False
     isolation: Literal[0, 1, 2, 3] | None = None
     read_only: bool = False
     fresh: bool = False
@@ -314,6 +318,7 @@ def prepare(
             config.isolation,
             config.executor,
             tuple(config.resources or ()),
+            config.private,
         ),
         pipeline,
         models,

@@ -32,6 +32,7 @@ from mnemoscope.isolation.levels import WITHIN_REACH
 from mnemoscope.runner.foreign_fields import AnswerFile, GivenAnswer
 from mnemoscope.runner.match_answers import Matched, QuestionIndex, match_answers
 from mnemoscope.runner.pipeline import Pipeline
+from mnemoscope.runner.private_runs import check_private, is_private
 from mnemoscope.runner.question_progress import QuestionProgress
 from mnemoscope.runner.run import Progress, Settings, run
 from mnemoscope.runner.work_unit import spool_of
@@ -70,6 +71,9 @@ def score_answers(
     matched = match_answers(file, index, dataset.name, path.name)
     digest = sha256_file(path)
     directory = RunDirectory(out)
+    pipeline = msgspec.structs.replace(pipeline, system_answers=True, reader=None)
+    if is_private(dataset):  # before the answers are written
+        check_private(dataset, out, pipeline)
     if not directory.manifest_path.exists():
         _write_spools(directory, dataset, matched)
     label = out.name
@@ -86,7 +90,7 @@ def score_answers(
         out.parent,
         Settings(workers=workers),
         progress,
-        pipeline=msgspec.structs.replace(pipeline, system_answers=True, reader=None),
+        pipeline=pipeline,
         max_cost=max_cost,
         exams=exams,
         derived_from=digest,

@@ -18,9 +18,16 @@ from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.jsonl import Journal
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.measure import Depth
-from mnemoscope.datasets.base import DataFile, Dataset, DatasetInfo
+from mnemoscope.datasets.base import (
+    DataFile,
+    Dataset,
+    DatasetInfo,
+    reviewed_of,
+    withheld_of,
+)
 from mnemoscope.runner.finish import finish
 from mnemoscope.runner.pipeline import Ask
+from mnemoscope.runner.private_runs import is_private, without_texts
 from mnemoscope.runner.ranking_files import Format, RankingFile, read_rankings
 from mnemoscope.runner.run import SEED, benchmark_identity, data_notes
 from mnemoscope.runner.trial_builder import TrialBuilder
@@ -60,13 +67,16 @@ def score(
     if depth:
         rankings.state_depth(depth)
     data = dataset.files()
-    run = RunDirectory(out)
+    run, private = RunDirectory(out), is_private(dataset)
     try:
         manifest = run.open(
             _identity(dataset, data, file, format, compat, rankings.depth),
             category_names=dict(dataset.category_names),
             notes=[*data_notes(data), *_notes(dataset.info, rankings, compat, unused)],
             findings=dict(dataset.findings.counts),
+            withheld=dict(withheld_of(dataset)),
+            reviewed=reviewed_of(dataset),
+            private=private,
             counted=False,  # no system is asked
         )
         # Labels repeat across conversations, so the pool size that chance needs is unknown.
@@ -80,7 +90,7 @@ def score(
                 trial = _trial(*one, rankings, dataset.original_ids)
                 if not pool_known:
                     trial = msgspec.structs.replace(trial, pool=0, unknown=0, tokens=())
-                journal.append(trial)
+                journal.append(without_texts(trial) if private else trial)
         finish(run, manifest, questions, Depth(rankings.depth, rankings.first_rank_depth))
     finally:
         run.release()

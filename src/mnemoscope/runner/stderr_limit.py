@@ -10,9 +10,12 @@ import os
 import signal
 import time
 
+from mnemoscope._store.private_files import is_private_run
+
 _MOST = 1 << 20
 """Bytes that are passed on of one worker."""
 _LEFT_OUT = b"\n(what this system writes to stderr from here on is left out)\n"
+_PRIVATE = b"(the run is private: what this system writes to stderr is not shown)\n"
 _SECONDS = 1.0
 """How long it may take to pass on the rest, when the worker has ended."""
 
@@ -51,6 +54,9 @@ class StderrLimit:
 
 def _pass_on() -> None:
     left = _MOST
+    if is_private_run() and os.read(0, 1):
+        os.write(2, _PRIVATE)
+        left = 0
     while data := os.read(0, 1 << 16):
         if left > 0:
             os.write(2, data[:left])

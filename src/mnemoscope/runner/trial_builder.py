@@ -185,8 +185,9 @@ class TrialBuilder:
             if not all(id in self._memories for id in ids):
                 return ()
         for id in ids:
-            known[id] = estimate_tokens(self._memories[id].text)
-        return tuple([known[id] for id in ids])
+            if id not in known:
+                known[id] = estimate_tokens(self._memories[id].text)
+        return tuple(map(known.__getitem__, ids))
 
     def _costs(self, hits: Sequence[Hit]) -> tuple[int, ...]:
         """The tokens of each hit; empty if the text of one is not known."""

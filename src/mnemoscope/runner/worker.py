@@ -32,6 +32,7 @@ from mnemoscope.runner.heartbeat import Heartbeat
 from mnemoscope.runner.isolation_setup import WorkerIsolation
 from mnemoscope.runner.pipeline import Pipeline, stages
 from mnemoscope.runner.question_loop import Halted, QuestionLoop
+from mnemoscope.runner.rare_collections import rare_collections_in_worker
 from mnemoscope.runner.work_unit import WorkUnit, reread, spool_of
 from mnemoscope.systems.hosted import Hosted
 from mnemoscope.systems.loader import Driver, Plan, describe
@@ -75,6 +76,7 @@ def serve(
 
     It builds the systems of the plans in `describes` at once, and the others when it needs them.
     """
+    rare_collections_in_worker()
     be_a_child_of(parent)
     keep_user_data_folder()
     file_limit = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -167,30 +167,49 @@ def level(column: ClusterSums, limits: tuple[float, float] = (0.0, 1.0)) -> Inte
     between clusters is worth, and one with that of the variance between questions. With fewer than
     five clusters it is the second alone.
     """
+    [found] = levels(column, limits)
+    return found
+
+
+def levels(columns: ClusterSums, limits: tuple[float, float] = (0.0, 1.0)) -> list[Interval]:
+    """Return the `level` of each column; every cluster has values in every column."""
     low, span = limits[0], limits[1] - limits[0]
-    sizes = column.sizes[:, 0]
-    n, groups = float(sizes.sum()), len(sizes)
-    sums = (column.sums[:, 0] - low * sizes) / span
-    squares = float(
-        (column.squares[:, 0] - 2 * low * column.sums[:, 0] + low**2 * sizes).sum() / span**2
-    )
-    mean = min(1.0, max(0.0, float(sums.sum()) / n))
+    # One row a column: a sum has the same bits as that of the column alone.
+    sizes, sums, squares = (np.ascontiguousarray(part.T) for part in columns)
+    n, groups = sizes.sum(axis=1), sizes.shape[1]
+    squares = (squares - 2 * low * sums + low**2 * sizes).sum(axis=1) / span**2
+    sums = (sums - low * sizes) / span
+    means = np.clip(sums.sum(axis=1) / n, 0.0, 1.0)
+    deviations = ((sums - means[:, None] * sizes) ** 2).sum(axis=1)
     z = normal_quantile(1 - ALPHA / 2)
-    wide = critical_value(ALPHA, sizes.tolist()) if groups >= FEW_CLUSTERS else z
+    found: list[Interval] = []
+    for mean, own, total, square, deviation in zip(
+        *(part.tolist() for part in (means, sizes, n, squares, deviations)), strict=True
+    ):
+        wide, variance = z, None
+        if groups >= FEW_CLUSTERS:
+            wide = critical_value(ALPHA, own)
+            variance = groups / (groups - 1) * deviation / total**2
+        ends = _level(mean, total, square / total - mean**2, variance, z, wide)
+        found.append(Interval(low + span * ends.low, low + span * ends.high))
+    return found
+
+
+def _level(
+    mean: float, n: float, spread: float, variance: float | None, z: float, wide: float
+) -> Interval:
+    """Wilson's interval of a mean from 0 to 1; the variance is that between clusters, if known."""
     noise = mean * (1 - mean)
     if noise < 1e-15:
-        found = _wilson(round(mean), n, wide)
-    else:
-        spread = squares / n - mean**2
-        # If all values are equal, their spread is unknown: hits and misses would vary most.
-        questions = n * noise / spread if spread > 1e-12 else n
-        found = _wilson(mean, questions, z)
-        if groups >= FEW_CLUSTERS:
-            variance = groups / (groups - 1) * float(((sums - mean * sizes) ** 2).sum()) / n**2
-            effective = noise / variance if variance > 1e-15 else questions
-            other = _wilson(mean, effective, wide)
-            found = Interval(min(found.low, other.low), max(found.high, other.high))
-    return Interval(low + span * found.low, low + span * found.high)
+        return _wilson(round(mean), n, wide)
+    # If all values are equal, their spread is unknown: hits and misses would vary most.
+    questions = n * noise / spread if spread > 1e-12 else n
+    found = _wilson(mean, questions, z)
+    if variance is None:
+        return found
+    effective = noise / variance if variance > 1e-15 else questions
+    other = _wilson(mean, effective, wide)
+    return Interval(min(found.low, other.low), max(found.high, other.high))
 
 
 def tail(statistic: float, sizes: Sequence[float]) -> float:

@@ -111,7 +111,9 @@ class KeptResults:
                 with suppress(MnemoscopeError):  # the folder has runs of several datasets
                     if (dataset := dataset_of(manifest, data)) is not None:
                         wanted = named_memories(run.directory)
-                        return dataset_texts(dataset.scenarios(), wanted, _LONGEST_TEXT)
+                        return dataset_texts(
+                            dataset.scenarios(), wanted, _LONGEST_TEXT, private=manifest.private
+                        )
             return kept_texts(run.directory)
 
         return self._once("texts", [run], (), read)

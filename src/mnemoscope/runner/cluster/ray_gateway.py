@@ -40,6 +40,8 @@ _RECEIVE = 5.0
 _SILENCE = 20.0
 """Seconds after which a head that does not answer is gone."""
 _STOP = 10.0
+_TRIES = 5
+"""How often a client server is asked: it forks a process for each client, which can die at once."""
 _THREADS = 4
 """Of an actor: one receives, the others send and stop."""
 
@@ -84,8 +86,14 @@ def _connected(address: str) -> Any:
 
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address:
-        ray.init(address, **options)
-        return ray
+        for left in reversed(range(_TRIES)):
+            try:
+                ray.init(address, **options)
+                return ray
+            except ConnectionAbortedError:
+                if not left:
+                    raise
+                time.sleep(_POLL)
     try:
         ray.init("auto", **options)
     except ConnectionError:

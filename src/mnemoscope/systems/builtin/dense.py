@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.models.cache import ContentCache, default_cache_dir
+from mnemoscope.models.cache import ContentCache, text_cache
 from mnemoscope.models.embedders import load_embedder
 from mnemoscope.systems.builtin.growing_array import GrowingArray
 from mnemoscope.systems.builtin.scored import FloatArray, Scored
@@ -42,7 +42,7 @@ class Dense(Scored):
         self.truncate = truncate
         self._embedder = load_embedder(model)
         self._dimensions = 0
-        path = default_cache_dir() / "vectors.sqlite" if cache else None
+        path = text_cache("vectors.sqlite") if cache else None
         self._cache = ContentCache(path, f"{self._embedder.identity()} {CHUNKING} {chunk}")
 
     def identity(self) -> dict[str, Any]:

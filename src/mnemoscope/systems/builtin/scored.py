@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemoscope.models.cache import ContentCache, default_cache_dir
+from mnemoscope.models.cache import ContentCache, text_cache
 from mnemoscope.systems.builtin.growing_list import GrowingList
 from mnemoscope.systems.plain_hits import PlainHits
 from mnemoscope.systems.system_replies import are_usual_ids
@@ -23,7 +23,7 @@ from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
 FloatArray = NDArray[np.float32]
 _BATCH = 16_384
 """Memories that are indexed at a time: their tokens or vectors are in memory together."""
-_SORT_ALL = 1000
+_SORT_ALL = 200
 """Up to this many scores, sorting all is faster than finding the best first."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[str]).decode
@@ -127,13 +127,13 @@ def best_places(scores: FloatArray, k: int, floor: float) -> NDArray[np.int64]:
         if len(places) and not scores[places[-1]] > floor:
             places = places[: np.count_nonzero(scores[places] > floor)]
         return places
-    places = np.flatnonzero(scores > floor)
+    places = (scores > floor).nonzero()[0]
     found = scores[places]
     if 0 < k < len(found):
         # All that are as good as the k-th, so that of equal scores the first in order are chosen.
         is_good = found >= np.partition(found, len(found) - k)[len(found) - k]
         places, found = places[is_good], found[is_good]
-    return places[np.argsort(-found, kind="stable")[:k]]
+    return places[(-found).argsort(kind="stable")[:k]]
 
 
 class TokenCache(ContentCache):
@@ -142,9 +142,10 @@ class TokenCache(ContentCache):
     def __init__(
         self, tokenise: Callable[[str], list[str]], namespace: str, *, on_disk: bool = True
     ) -> None:
-        super().__init__(default_cache_dir() / "tokens.sqlite" if on_disk else None, namespace)
+        place = text_cache("tokens.sqlite") if on_disk else None
+        super().__init__(place, namespace)
         self._tokenise = tokenise
-        self._known: dict[str, list[str]] | None = None if on_disk else {}
+        self._known: dict[str, list[str]] | None = None if place else {}
 
     def of(self, texts: Sequence[str]) -> list[list[str]]:
         if self._known is not None:

@@ -1,0 +1,43 @@
+"""Draft questions about your own memories, and review the drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mnemoscope.api.arguments import Where
+from mnemoscope.datasets.strata import STRATA
+from mnemoscope.drafting.draft_questions import (
+    PER_STRATUM,
+    SEED,
+    DraftedQuestions,
+)
+from mnemoscope.drafting.draft_questions import draft_questions as draft_in_folder
+from mnemoscope.drafting.review_session import ReviewSession
+
+
+def draft_questions(
+    folder: Where,
+    *,
+    per_stratum: int = PER_STRATUM,
+    seed: int = SEED,
+    model: str = "",
+    strata: Sequence[str] | None = None,
+) -> DraftedQuestions:
+    """Draft questions about the memories in a folder, and write queries.jsonl and qrels.jsonl.
+
+    Every question obeys the rules of its stratum; what broke one is counted in `dropped`. Without
+    a model the questions come from templates, offline. The same arguments give the same questions.
+    """
+    return draft_in_folder(
+        Path(folder),
+        per_stratum=per_stratum,
+        seed=seed,
+        model=model,
+        strata=STRATA if strata is None else strata,
+    )
+
+
+def review_questions(folder: Where) -> ReviewSession:
+    """The drafted questions that wait for a person: `waiting`, `accept`, `edit`, `reject`."""
+    return ReviewSession(Path(folder))
