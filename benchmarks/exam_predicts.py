@@ -4,9 +4,13 @@
 
 FOLDER holds evaluation files of full-context baselines on LoCoMo (locomo-audit, CC BY-NC 4.0, not
 part of this project). An answer counts as right or wrong where its three verdicts are unanimous.
-The weights of kinds in `judges/answer_variants.py` were chosen on conversations 0, 2, 4, 6 and 8;
-this script reports the others, which were seen, though not aimed at, meanwhile. The hand-written
-answers were never used to choose anything.
+The profile of `judges/answer_profile.py` and the rules that draw answers were made with
+conversations 0, 2, 4, 6 and 8; this script reports the others. `--sample 60` judges so many answers
+of each side and file, for judges that cost time.
+
+"Exam" weights the exam as a run does: by types of references and lengths of answers. "Same words"
+also weights it by how many words of the reference the answers of the set share. A second table has
+the accuracy that a run would correct by the exam, beside the share that is labelled right.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import argparse
 import json
 import lzma
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -25,34 +29,51 @@ from mnemoscope.datasets import open_dataset
 from mnemoscope.judges import Case, Judge, Unjudged
 from mnemoscope.judges.appeal import ask
 from mnemoscope.judges.drawn_exam import draw
-from mnemoscope.judges.exam_record import ExamRecord
-from mnemoscope.judges.exam_store import exam_identity, kept
 from mnemoscope.judges.sit_exam import read_labelled, sit
 from mnemoscope.runner.pipeline import plan_judge
+from mnemoscope.stats.corrected import JudgeErrors, rogan_gladen
 from mnemoscope.stats.intervals import wilson
-from mnemoscope.stats.judge_errors import error_rate
-from mnemoscope.text.reference_types import stratum_of
+from mnemoscope.stats.judge_errors import ErrorCell, ErrorRate, error_rate
+from mnemoscope.text.reference_types import shared_words, stratum_of
 from mnemoscope.types import Question, Scenario
 
 BY_HAND = Path(__file__).resolve().parent.parent / "tests/judges/wrong_by_hand.jsonl"
+SEED = "prediction"
+ALL = "real, all three"
+CORRECTED = (
+    "| judge | answers | accepted | corrected by the exam | labelled right | |\n" + "|---" * 6 + "|"
+)
+HEAD = "| judge | answers | errors | found | exam | | same words | |\n" + "|---" * 8 + "|"
 
 
 class Labelled(NamedTuple):
     case: Case
     acceptable: bool
 
+    @property
+    def stratum(self) -> str:
+        return stratum_of(self.case.question, self.case.answer)
+
+    @property
+    def shared(self) -> str:
+        return shared_words(self.case.answer, self.case.question.reference)
+
+
+Verdicts = list[tuple[Labelled, bool]]
+"""Answers and whether the judge erred; answers without a verdict are left out."""
+
 
 def real_answers(
-    folder: Path, scenarios: Sequence[Scenario]
+    folder: Path, scenarios: Sequence[Scenario], *, held_back: bool
 ) -> Iterator[tuple[str, list[Labelled]]]:
-    """The unanimous answers of each file to the odd conversations."""
+    """The unanimous answers of each file to the odd conversations, or to the even ones."""
     known = {(q.text, q.reference): q for one in scenarios for q in one.questions}
     for file in sorted(folder.glob("*.eval_results.json.xz")):
         with lzma.open(file) as content:
             results = json.load(content)["detailed_results"]
         found = []
         for name, rows in results.items():
-            if int(name.rpartition("_")[2]) % 2 == 0:
+            if int(name.rpartition("_")[2]) % 2 != held_back:
                 continue
             for row in rows:
                 verdicts = set(row["llm_judgments"].values())
@@ -62,72 +83,120 @@ def real_answers(
         yield file.name.partition(".eval")[0], found
 
 
-def errors(judge: Judge, answers: Sequence[Labelled]) -> tuple[int, int]:
-    wrong = judged = 0
+def judged(judge: Judge, answers: Sequence[Labelled]) -> Verdicts:
+    found: Verdicts = []
     for one in answers:
         try:
-            accepted = not ask(judge, one.case).fails
+            found.append((one, (not ask(judge, one.case).fails) != one.acceptable))
         except Unjudged:
             continue
-        judged += 1
-        wrong += accepted != one.acceptable
-    return wrong, judged
+    return found
+
+
+def row(judge: str, name: str, verdicts: Verdicts, cells: Sequence[ErrorCell]) -> str:
+    acceptable = verdicts[0][0].acceptable
+    own = [cell for cell in cells if cell.acceptable is acceptable]
+    found = _of_questions(verdicts)
+    drawn = error_rate(own, _shares([one.stratum for one, _ in verdicts]))
+    finer = [cell._replace(stratum=f"{cell.stratum}, {cell.shared}") for cell in own]
+    mixed = error_rate(finer, _shares([f"{one.stratum}, {one.shared}" for one, _ in verdicts]))
+    what = "right, rejected" if acceptable else "wrong, accepted"
+    parts = [judge, name, what, f"{_text(found)}, {found.text}"]
+    for said in (drawn, mixed):
+        agrees = found.low <= said.high and said.low <= found.high
+        parts += [_text(said), "yes" if agrees else "**no**"]
+    return f"| {' | '.join(parts)} |"
+
+
+def corrected_row(judge: str, name: str, verdicts: Verdicts, cells: Sequence[ErrorCell]) -> str:
+    """What a run with these answers would print, had the judge passed."""
+    shares = _shares([one.stratum for one, _ in verdicts])
+    wrong, right = (
+        error_rate([cell for cell in cells if cell.acceptable is side], shares)
+        for side in (False, True)
+    )
+    accepted = [float(one.acceptable != error) for one, error in verdicts]
+    found = rogan_gladen(
+        accepted,
+        [one.case.question.cluster for one, _ in verdicts],
+        JudgeErrors(wrong.rate, wrong.n, right.rate, right.n),
+    )
+    labelled = sum(one.acceptable for one, _ in verdicts) / len(verdicts)
+    parts = [judge, name, f"{sum(accepted) / len(accepted):.3f}"]
+    if found is None:
+        parts += ["its verdicts say nothing", f"{labelled:.3f}", ""]
+    else:
+        agrees = "yes" if found.low <= labelled <= found.high else "**no**"
+        said = f"{found.accuracy:.3f} [{found.low:.3f}, {found.high:.3f}]"
+        parts += [said, f"{labelled:.3f}", agrees]
+    return f"| {' | '.join(parts)} |"
+
+
+def _of_questions(verdicts: Verdicts) -> ErrorRate:
+    """The rate with Wilson's interval; answers to one question count as far as they differ."""
+    n, errors = len(verdicts), sum(error for _, error in verdicts)
+    rate = errors / n
+    residuals: Counter[str] = Counter()
+    for one, error in verdicts:
+        residuals[one.case.question.id] += error - rate  # type: ignore[assignment]
+    spread = sum(value * value for value in residuals.values())
+    worth = min(n, round(n * n * rate * (1 - rate) / spread)) if errors % n else len(residuals)
+    low, high = wilson(round(rate * worth), worth)
+    return ErrorRate(rate, low, high, worth, errors, n)
+
+
+def _shares(strata: Sequence[str]) -> Mapping[str, float]:
+    return {stratum: count / len(strata) for stratum, count in Counter(strata).items()}
+
+
+def _text(rate: ErrorRate) -> str:
+    return f"{rate.rate:.3f} [{rate.low:.3f}, {rate.high:.3f}]"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("judges", nargs="+")
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--answers", type=Path)
-    parser.add_argument("--sample", type=int, help="judge at most this many answers of each set")
-    parser.add_argument("--budget", type=int, help="exam answers, if no exam is kept")
+    parser.add_argument("--answers", type=Path, required=True)
+    parser.add_argument("--sample", type=int, help="judge so many answers of each side and file")
+    parser.add_argument("--budget", type=int, help="the number of exam answers")
+    parser.add_argument("--by-reader", action="store_true", help="each file by itself, too")
+    parser.add_argument("--even", action="store_true", help="the conversations that were used")
     chosen = parser.parse_args(arguments)
     dataset = open_dataset("locomo", chosen.data)
     scenarios = list(dataset.scenarios())
-    hashes = [file.sha256 for file in dataset.files()]
-    sets = list(real_answers(chosen.answers, scenarios)) if chosen.answers else []
+    files = dict(real_answers(chosen.answers, scenarios, held_back=not chosen.even))
     by_hand = [Labelled(one.case, one.acceptable) for one in read_labelled(BY_HAND).probes]
-    sets.append(("written by hand", by_hand))
-    print("| judge | answers | errors | found | exam says | within |")
-    print("|---|---|---|---|---|---|")
+    exam = draw(scenarios, seed=SEED, budget=chosen.budget)
+    corrected: list[str] = []
+    print(HEAD)
     for spec in chosen.judges:
-        plan = plan_judge(Spec.parse(spec), "locomo")
-        judge = plan.build()
-        record = kept(plan.identity, dataset.name, hashes).record
-        if record is None:
-            exam = draw(scenarios, seed="prediction", budget=chosen.budget)
-            about = exam_identity(plan.identity)
-            record = sit(judge, exam, benchmark="locomo", data=hashes, seed="prediction",
-                         seed_given=True, identity=about)  # fmt: skip
-        for name, answers in sets:
-            for acceptable in (False, True):
+        judge = plan_judge(Spec.parse(spec), "locomo").build()
+        record = sit(judge, exam, benchmark="locomo", data=(), seed=SEED, seed_given=True)
+        cells = record.cells()
+        every: Verdicts = []
+        by_file: dict[str, Verdicts] = {name: [] for name in files}
+        for acceptable in (False, True):
+            pooled: Verdicts = []
+            for name, answers in files.items():
                 own = [one for one in answers if one.acceptable is acceptable]
-                if chosen.sample and len(own) > chosen.sample:
-                    own = Random(1).sample(own, chosen.sample)
-                if own:
-                    print(_row(spec, name, judge, record, own, acceptable), flush=True)
+                verdicts = judged(judge, _sample(own, chosen.sample))
+                pooled += verdicts
+                by_file[name] += verdicts
+                if chosen.by_reader:
+                    print(row(spec, name, verdicts, cells), flush=True)
+            print(row(spec, ALL, pooled, cells), flush=True)
+            every += pooled
+        verdicts = judged(judge, _sample(by_hand, chosen.sample and 2 * chosen.sample))
+        print(row(spec, "written by hand", verdicts, cells), flush=True)
+        if chosen.by_reader:
+            corrected += [corrected_row(spec, *own, cells) for own in by_file.items()]
+        corrected.append(corrected_row(spec, ALL, every, cells))
+    print("\n".join(["", CORRECTED, *corrected]))
 
 
-def _row(
-    spec: str,
-    name: str,
-    judge: Judge,
-    record: ExamRecord,
-    own: Sequence[Labelled],
-    acceptable: bool,
-) -> str:
-    wrong, judged = errors(judge, own)
-    counts = Counter(stratum_of(one.case.question, one.case.answer) for one in own)
-    shares = {stratum: count / len(own) for stratum, count in counts.items()}
-    said = error_rate([cell for cell in record.cells() if cell.acceptable is acceptable], shares)
-    low, high = wilson(wrong, judged)
-    within = "yes" if low <= said.high and said.low <= high else "**no**"
-    what = "right, rejected" if acceptable else "wrong, accepted"
-    rate = wrong / judged if judged else 0.0
-    return (
-        f"| {spec} | {name} | {what} | {rate:.3f} [{low:.3f}, {high:.3f}], {wrong} of {judged} | "
-        f"{said.rate:.3f} [{said.low:.3f}, {said.high:.3f}] | {within} |"
-    )
+def _sample(answers: list[Labelled], most: int | None) -> list[Labelled]:
+    return Random(1).sample(answers, most) if most and len(answers) > most else answers
 
 
 if __name__ == "__main__":

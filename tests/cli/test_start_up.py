@@ -31,8 +31,8 @@ HEAVY = {
     *("scipy", "pandas", "matplotlib", "httpx2", "openai", "onnxruntime", "tokenizers", "grpc"),
     *("mcp", "pydantic", "wordllama", "numba", "pygments", "markdown_it", "asyncio", "yaml"),
 }
-MOST_OF_A_RUN = 235
-"""Modules of ours; 233 when this was written, with report.html and what a run keeps of a store."""
+MOST_OF_A_RUN = 237
+"""Modules of ours; 236 when this was written, with report.html, a kept store and strata rules."""
 
 
 @pytest.fixture(autouse=True)

@@ -491,6 +491,33 @@ def test_a_scratch_home_keeps_relative_files_modules_and_named_variables(
     assert child_places(["npx", "-y", "x"], str(scratch)).folder is None
 
 
+def test_npx_runs_a_copy_and_no_place_of_the_user_counts_as_a_cache(
+    user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = user.folder / "home"
+    program = home / ".npm" / "_npx" / "abc"
+    for place in (program / "dist", home / ".npm" / "_cacache", home / ".cache" / "uv"):
+        place.mkdir(parents=True)
+    (program / "package.json").write_text('{"dependencies": {"@x/memory": "^1"}}')
+    (program / "dist" / "memory.jsonl").write_text(OWN)
+    (program / "dist" / "index.js").touch()
+    monkeypatch.setenv("HF_HOME", str(home))  # a cache that contains everything
+    monkeypatch.setenv("GOCACHE", str(user.folder))
+    before = user.files()
+    for name, read_only in (("default", False), ("reading", True)):
+        scratch = tmp_path / name
+        scratch.mkdir()
+        words = ["npx", "-y", "@x/memory@1"]
+        places = child_places(words, str(scratch), read_only=read_only)
+        assert {*(places.writes or ())} == {f"{home}/.npm/_cacache", f"{home}/.cache/uv"}
+        npm = Path(places.environment["npm_config_cache"])
+        assert npm.is_relative_to(scratch)
+        assert (npm / "_cacache").resolve() == home / ".npm" / "_cacache"
+        copied = {path.name for path in (npm / "_npx" / "abc" / "dist").iterdir()}
+        assert copied == {"index.js", *(["memory.jsonl"] if read_only else [])}
+    assert user.files() == before
+
+
 @pytest.mark.parametrize(
     "words", ["docker run -i -v memory:/app/dist mcp/memory", "podman run --mount=type=volume x"]
 )

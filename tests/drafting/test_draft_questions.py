@@ -115,6 +115,24 @@ def test_a_killed_draft_is_refused_and_drafting_again_repairs_it(store: Path) ->
     assert len(list(Strata(store).scenarios())) == 1
 
 
+def test_plain_notes_have_no_speakers_and_without_times_no_updates(
+    store: Path, questions_of: Lines
+) -> None:
+    path = store / "corpus.jsonl"
+    notes = [json.loads(line) for line in path.read_text().splitlines()]
+    plain = ({"id": one["id"], "content": one["content"].partition(": ")[2]} for one in notes)
+    path.write_text("".join(json.dumps(one) + "\n" for one in plain))
+    made = ms.draft_questions(store)
+    assert made.drafted["update"] == 0
+    assert all(made.drafted[name] for name in ("exact", "paraphrase", "absent"))
+    texts = [line["text"] for line in questions_of(store)]
+    assert "What do the memories say about the lighthouse keeper?" in texts
+    assert any(text.startswith("Which memory mentions both") for text in texts)
+    dataset = Strata(store)
+    assert len(list(dataset.scenarios())) == 1
+    assert not dataset.broken
+
+
 def test_a_stratum_can_be_drafted_alone(store: Path, questions_of: Lines) -> None:
     ms.draft_questions(store, per_stratum=1, strata=["exact"])
     ms.draft_questions(store, per_stratum=1, strata=["absent"])

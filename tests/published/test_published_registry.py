@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import subprocess
 import sys
 from collections import Counter
@@ -11,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools.check_published import recompute
 
 from mnemoscope._store.errors import DataError
 from mnemoscope.published import load
+from mnemoscope.published.arithmetic_audit import SIZES
 from mnemoscope.published.published_results import GROUPS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -55,6 +58,26 @@ def test_the_file_is_what_the_tool_builds(
     tool, built = REPOSITORY / "tools/build_published.py", tmp_path / "results.jsonl"
     subprocess.run([sys.executable, tool, shared_data("../published"), built], check=True)
     assert built.read_bytes() == FILE.read_bytes()
+
+
+def test_rows_follow_from_the_verdicts_of_their_source(shared_data: Callable[[str], Path]) -> None:
+    checks = list(recompute(load(), shared_data("answers/locomo-full-context")))
+    assert len(checks) == 15 and all(one.agrees for one in checks)
+
+
+def test_a_row_that_differs_from_its_verdicts_is_found(tmp_path: Path) -> None:
+    rows = [row for row in load() if row.system.endswith("gpt-4o-mini, CoT prompt")]
+    answers = [
+        {"category": str(key), "llm_judgments": {"a": True, "b": True, "c": number % 3 > 0}}
+        for key, count in SIZES.items()
+        for number in range(count)
+    ]
+    content = json.dumps({"detailed_results": {"conversation": answers}}).encode()
+    (tmp_path / "gpt-4o-mini-cot.eval_results.json.xz").write_bytes(lzma.compress(content))
+    checks = list(recompute(rows, tmp_path))
+    assert [one.n for one in checks] == [1540, 841, 282, 96, 321]
+    assert all(one.found == pytest.approx(800 / 9, abs=0.2) for one in checks)
+    assert not any(one.agrees for one in checks)
 
 
 def test_scores_are_fractions_and_the_print_is_kept() -> None:

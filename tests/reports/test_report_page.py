@@ -56,6 +56,7 @@ class Evil:
 
 class Runs(NamedTuple):
     judged: Path
+    withheld: Path
     checkpoints: Path
     evil: Path
 
@@ -81,6 +82,7 @@ def runs(
     judged = ms.run(
         "locomo", systems="bm25", data=plain, out=folder / "judged", granularity="turn", **answered
     )
+    withheld = ms.judge(judged.runs[0].path, judge="contains", out=folder / "withheld", data=plain)
     evil = ms.run(
         "locomo",
         systems={"evil": Evil},
@@ -98,7 +100,7 @@ def runs(
         sample=2,
         **common,
     )
-    return Runs(*(found.runs[0].path for found in (judged, points, evil)))
+    return Runs(*(found.runs[0].path for found in (judged, withheld, points, evil)))
 
 
 class Visit(NamedTuple):
@@ -169,6 +171,29 @@ def test_filters_and_search_narrow_the_list_and_stand_in_the_address(
     _shows(page, f"{len(found)} of {len(found)} questions")
     visit.go(runs.judged / "report.html", f"?again#{address}")
     assert len(visit.rows()) == 1
+    assert not visit.problems
+
+
+def test_no_filter_counts_the_verdicts_of_a_judge_that_passed_no_exam(
+    runs: Runs, visit: Visit, tmp_path: Path
+) -> None:
+    questions = question_details(RunDirectory(runs.withheld))
+    found = questions.questions
+    assert found[0].failure
+    page = visit.page
+    for number, where in enumerate(("answer=rejected", f"failure={found[0].failure}")):
+        visit.go(runs.withheld / "report.html", f"?{number}#{where}")
+        told = page.locator("#count").inner_text()
+        assert told.startswith(f"Some of {len(found)} questions. How many is withheld: the judge")
+        assert page.locator(".row").first.get_attribute("aria-setsize") == "-1"
+        assert "answer rejected" in page.locator(".row .meta").first.inner_text()
+    page.click("#clear")
+    _shows(page, f"{len(found)} of {len(found)} questions")
+    raw = RunView.of(RunDirectory(runs.withheld), raw=True)
+    _write(tmp_path / "raw.html", raw, questions)
+    page = visit.go(tmp_path / "raw.html", "#answer=wrong")
+    wrong = sum(bool(one.failure) for one in found)
+    assert page.locator("#count").inner_text() == f"{wrong} of {len(found)} questions"
     assert not visit.problems
 
 

@@ -18,6 +18,8 @@ from mnemoscope._store.errors import RunConflict, UsageError
 from mnemoscope._store.private_files import is_private_run
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.cli.app import invoke
+from mnemoscope.connectors import child_process
+from mnemoscope.connectors.shown_lines import ShownLines
 from mnemoscope.models.cache import text_cache
 from mnemoscope.types import Hit, Memory, Query
 from mnemoscope.viewer.view_server import ViewServer
@@ -219,8 +221,13 @@ def test_a_private_run_with_a_reader_must_be_in_the_folder_of_its_data(
 
 @pytest.mark.parametrize("isolation", [0, None])
 def test_what_a_system_prints_is_not_shown(
-    home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], isolation: Literal[0] | None
+    home: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    isolation: Literal[0] | None,
 ) -> None:
+    monkeypatch.setattr(child_process, "_shown", ShownLines())  # it is said once in a process
     data = home / "private" / "memory"
     ms.run(
         "strata",

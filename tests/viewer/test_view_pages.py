@@ -14,7 +14,9 @@ from tests.viewer.viewed_runs import HOSTILE, LONG, Viewed
 import mnemoscope as ms
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.reports.comparison_tables import verdict_cell
+from mnemoscope.reports.run_view import RunView
 from mnemoscope.text.display import as_html
+from mnemoscope.viewer.comparison_pages import BY_ANSWERS, changed_by
 from mnemoscope.viewer.html_elements import el, foreign, table, url
 from mnemoscope.viewer.interval_marks import DifferenceScale
 from mnemoscope.viewer.run_folder import RunFolder
@@ -98,6 +100,15 @@ def test_answers_are_gained_and_lost_too(viewed: Viewed) -> None:
     both = judged[0] & judged[1]
     assert f"Gained: {len((wrong[0] - wrong[1]) & both)}" in plain(html)
     assert f"Lost: {len((wrong[1] - wrong[0]) & both)}" in plain(html)
+
+
+def test_answers_of_a_withheld_judge_are_neither_gained_nor_lost(viewed: Viewed) -> None:
+    view = RunView.of(RunDirectory(viewed.folder / "locomo" / "lexical"))
+    assert BY_ANSWERS in changed_by([view, view])
+    answers = {**(view.answers or {}), "withheld": "withheld: the judge has sat no exam"}
+    withheld = RunView(**{**vars(view), "answers": answers})
+    for pair in ([view, withheld], [withheld, view]):
+        assert BY_ANSWERS not in changed_by(pair)
 
 
 def test_a_question_shows_both_systems_hits_with_their_texts(viewed: Viewed) -> None:

@@ -55,7 +55,8 @@ def print_record(spec: str, found: Examination) -> None:
     )
     say(
         out,
-        "Rates over all kinds are weighted as the questions of the benchmark are; each kind may "
+        "Rates over all kinds are weighted by the questions of the benchmark and by how many words "
+        "real answers share with references; each kind may "
         f"have an upper end of {MOST_OF_A_KIND:.0%}.",
     )
     for one in record.mistakes[:_SHOWN]:

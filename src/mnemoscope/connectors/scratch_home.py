@@ -7,8 +7,10 @@ them by `live=on`; with `read_only=on` it gets them, and may not change them.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -42,21 +44,27 @@ _STORE = re.compile(
 _LIBPQ = re.compile(r"PG(?:HOST|HOSTADDR|PORT|DATABASE|USER|SERVICE|DATA|PASSFILE)")
 _PLACE = re.compile(r"(?:^|_)(?:PATH|FILE|DIR|DIRECTORY|FOLDER|HOME|ROOT|URL|URI|DSN|HOST)$", re.I)
 _TOOLS = {
-    "npm_config_cache": ".npm",
     "UV_CACHE_DIR": ".cache/uv",
-    "UV_TOOL_DIR": ".local/share/uv/tools",
     "PIP_CACHE_DIR": ".cache/pip",
     "DENO_DIR": ".cache/deno",
-    "BUN_INSTALL": ".bun",
-    "GOPATH": "go",
+    "BUN_INSTALL_CACHE_DIR": ".bun/install/cache",
+    "GOMODCACHE": "go/pkg/mod",
     "GOCACHE": ".cache/go-build",
     "HF_HOME": ".cache/huggingface",
     "TORCH_HOME": ".cache/torch",
 }
 """Downloads of package runners and model hubs: without them each start would download again."""
+_DOWNLOADS_OF_NPM = "_cacache"
+_PROGRAMS_OF_NPX = "_npx"
+"""npx writes a lock beside its programs, and the reference memory server its memories: so a child
+gets a copy, without data files unless it is to read them."""
+_DATA = ("*.jsonl", "*.db", "*.db-*", "*.sqlite", "*.sqlite3")
 _PROGRAMS = {
     "npm_config_userconfig": ".npmrc",
+    "UV_TOOL_DIR": ".local/share/uv/tools",
     "UV_PYTHON_INSTALL_DIR": ".local/share/uv/python",
+    "BUN_INSTALL": ".bun",
+    "GOPATH": "go",
     "PYTHONUSERBASE": ".local",
     "PYENV_ROOT": ".pyenv",
     "NVM_DIR": ".nvm",
@@ -96,9 +104,12 @@ def child_places(
     _refuse_volumes(words)
     real = Path.home()
     tools = {name: own.get(name) or str(real / place) for name, place in _TOOLS.items()}
-    writes = [place for place in tools.values() if Path(place).is_dir()]
+    npm = Path(own.get("npm_config_cache") or real / ".npm")
+    caches = (*tools.values(), str(npm / _DOWNLOADS_OF_NPM))
+    writes = [place for place in caches if _is_cache(Path(place))]
+    npx = _npm_variables(words, npm, scratch, with_data=read_only)
     if read_only:
-        return ChildPlaces(list(words), own, None, writes)
+        return ChildPlaces(list(words), {**own, **npx}, None, writes)
     home = Path(scratch, "home")
     for place in (home, *(home / below for name, below in _HOMES.items() if "HOME" in name)):
         place.mkdir(parents=True, exist_ok=True)
@@ -110,7 +121,8 @@ def child_places(
     programs = {name: own.get(name) or str(real / place) for name, place in _PROGRAMS.items()}
     there = {name: place for name, place in {**tools, **programs}.items() if Path(place).exists()}
     homes = {name: str(home / below) for name, below in _HOMES.items() if name not in passed_on()}
-    environment = {**kept, **there, **homes, "MNEMOSCOPE_FOLDER": str(Path.cwd())}
+    environment = {**kept, **there, **homes, **npx}
+    environment["MNEMOSCOPE_FOLDER"] = str(Path.cwd())
     program = Path(words[0]).name
     if program in _OF_A_PROJECT:
         return ChildPlaces(list(words), environment, None, writes)
@@ -121,6 +133,44 @@ def child_places(
     folder = Path(scratch, "work")
     folder.mkdir(exist_ok=True)
     return ChildPlaces(_absolute(words), environment, str(folder), writes)
+
+
+def _is_cache(place: Path) -> bool:
+    """Whether a folder may be written to: not one that contains the user's home or project."""
+    real = place.resolve()
+    holds = any(Path(own).resolve().is_relative_to(real) for own in (Path.home(), Path.cwd()))
+    return real.is_dir() and not holds
+
+
+def _npm_variables(
+    words: Sequence[str], cache: Path, scratch: str, *, with_data: bool
+) -> dict[str, str]:
+    """Let npx run a copy of the program that it installed, or install one from its downloads."""
+    if Path(words[0]).name not in ("npx", "npm"):
+        return {}
+    own, downloads = Path(scratch, "npm"), cache / _DOWNLOADS_OF_NPM
+    (own / _PROGRAMS_OF_NPX).mkdir(parents=True, exist_ok=True)
+    if downloads.is_dir():
+        (own / _DOWNLOADS_OF_NPM).symlink_to(downloads.resolve())
+    ignored = None if with_data else shutil.ignore_patterns(*_DATA)
+    for program in (cache / _PROGRAMS_OF_NPX).glob("*/package.json"):
+        if _is_named(program, words):
+            place = own / _PROGRAMS_OF_NPX / program.parent.name
+            shutil.copytree(program.parent, place, symlinks=True, ignore=ignored)
+    return {
+        "npm_config_cache": str(own),
+        "npm_config_prefer_offline": "true",
+        "npm_config_update_notifier": "false",
+    }
+
+
+def _is_named(package: Path, words: Sequence[str]) -> bool:
+    """Whether the command names a package that this folder of npx contains."""
+    try:
+        names = json.loads(package.read_bytes())["dependencies"]
+        return any(name in word for name in names for word in words[1:])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def is_store(name: str, value: str) -> bool:

@@ -17,6 +17,7 @@ _FEWEST_WORDS = 7
 """Shorter memories say too little to ask about."""
 _MOST_WORDS = 400
 _CLAUSE_END = re.compile(r"[.!?,;:()\n]| [-–—] ")
+_SENTENCE_END = re.compile(r"[.!?]\s|\n\n")
 _LEAST_LETTERS = 0.85
 """Tables, lists of versions and code have more other characters than sentences have."""
 
@@ -100,11 +101,12 @@ class MemoryIndex:
         salient = filter(self.is_salient, self.phrases[id])
         return [one for one in salient if self.is_only_in(id, one.text)]
 
-    def are_in_one_clause(self, id: str, *phrases: Phrase) -> bool:
-        """Whether a part of a sentence, between two punctuation marks, has all these phrases."""
+    def are_told_together(self, id: str, *phrases: Phrase) -> bool:
+        """Whether one sentence has all these phrases; of what was spoken, one clause of it."""
+        ends = _CLAUSE_END if self.speaker(id) else _SENTENCE_END
         return any(
-            all(one.text.lower() in clause.lower() for one in phrases)
-            for clause in _CLAUSE_END.split(unwrapped(self.memories[id].text))
+            all(one.text.lower() in part.lower() for one in phrases)
+            for part in ends.split(unwrapped(self.memories[id].text))
         )
 
     def time_order(self, id: str) -> tuple[float, int]:

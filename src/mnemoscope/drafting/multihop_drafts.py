@@ -76,7 +76,7 @@ class MultihopDrafts:
             and not own & taken
             and self._index.frequency(one) <= self._index.rules.joining
             and self._index.is_only_in(id, topic.text, one.text)
-            and self._index.are_in_one_clause(id, topic, one)
+            and self._index.are_told_together(id, topic, one)
         ]
         return min(found, key=lambda one: (self._index.frequency(one), one.text), default=None)
 

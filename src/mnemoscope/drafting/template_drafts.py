@@ -57,13 +57,21 @@ class TemplateDrafts:
 
     def _paraphrase(self, rng: Random) -> Iterator[Draft]:
         for id in self._shuffled(rng):
-            concepts = self._concepts(id)
-            if len(concepts) < _CONCEPTS or not self._is_only_about(id, concepts[:2]):
+            concepts = self._concepts(id)[:_CONCEPTS]
+            named = [] if self._index.speaker(id) else self._known_names(id)
+            if len(concepts) == _CONCEPTS and self._is_only_about(id, concepts):
+                about = " and ".join(_with_article(*one) for one in concepts)
+            elif concepts and named and self._is_only_about(id, concepts[:1], named[0]):
+                about = f"{named[0]} and {_with_article(*concepts[0])}"
+            else:
                 continue
-            (first, new), (second, other) = concepts[:2]
-            text = self._told(id, f"{_with_article(first, new)} and {_with_article(second, other)}")
-            note = f"{first.text} → {new}, {second.text} → {other}"
-            yield Draft("paraphrase", text, (id,), note=note)
+            note = ", ".join(f"{phrase.text} → {new}" for phrase, new in concepts)
+            yield Draft("paraphrase", self._told(id, about), (id,), note=note)
+
+    def _known_names(self, id: str) -> list[str]:
+        """Names in a memory that are too common to find it by them."""
+        names = (one for one in self._index.phrases[id] if one.is_name)
+        return [one.text for one in names if self._index.frequency(one) > self._index.rules.rare]
 
     def _concepts(self, id: str) -> list[tuple[Phrase, str]]:
         """Nouns of a memory with a synonym that fits and that it lacks; the rarest first."""
@@ -86,16 +94,16 @@ class TemplateDrafts:
         [*_, last] = self._index.stems_of(phrase.head) or ("",)
         return self._index.rules.frequency[last]
 
-    def _is_only_about(self, id: str, concepts: Sequence[tuple[Phrase, str]]) -> bool:
+    def _is_only_about(
+        self, id: str, concepts: Sequence[tuple[Phrase, str]], name: str = ""
+    ) -> bool:
         """Whether only this memory is about all the concepts, by any of their words."""
-        found: set[str] | None = None
+        found = self._index.having(name) if name else set(self._index.memories)
         for phrase, _ in concepts:
-            having = self._index.having(phrase.head)
-            for other in synonyms(phrase.head, self._index.neighbours):
-                having |= self._index.having(other)
-            found = having if found is None else found & having
-        speaker = self._index.memories[id].speaker
-        same = {one for one in found or () if self._index.memories[one].speaker == speaker}
+            words = [phrase.head, *synonyms(phrase.head, self._index.neighbours)]
+            found &= set().union(*map(self._index.having, words))
+        speaker = self._index.speaker(id)
+        same = {one for one in found if self._index.speaker(one) == speaker}
         return same <= {id, *self._index.rules.twins(id)}
 
     def _absent(self, rng: Random) -> Iterator[Draft]:

@@ -7,7 +7,7 @@ answer. Draws depend on a seed; `exam_store` chooses one that was not known befo
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from random import Random
@@ -16,21 +16,28 @@ import msgspec
 from msgspec import Struct
 
 from mnemoscope.judges import Case
-from mnemoscope.judges.answer_variants import (
-    KINDS,
-    SHORT_ONLY,
-    Source,
-    at_length,
-)
+from mnemoscope.judges.answer_profile import shares_of_shared
+from mnemoscope.judges.answer_variants import KINDS, SHORT_ONLY, at_length
+from mnemoscope.judges.variant_source import Source
 from mnemoscope.text.abstention import says_nothing
 from mnemoscope.text.english import STOP_WORDS
-from mnemoscope.text.reference_types import LENGTHS, NO_ANSWER, stratum_of, type_of
+from mnemoscope.text.reference_types import (
+    LENGTHS,
+    NO_ANSWER,
+    SHARED,
+    Shared,
+    shared_words,
+    stratum_of,
+    type_of,
+)
 from mnemoscope.text.tokenize import stems
 from mnemoscope.types import Question, Scenario
 
-RULES = 1
+RULES = 2
 """The version of the rules; results of other versions are not reused."""
 PER_KIND = 300
+_MOST_OTHERS = 300
+"""References of other questions that a rule may use; more would only take time."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
 _SPEAKER = re.compile(r"^[A-Z][\w .'-]{0,30}:\s+")
 
@@ -45,6 +52,8 @@ class DrawnProbe(Struct, frozen=True):
     answer: str
     stratum: str
     weight: float
+    shared: str
+    """How many of the reference's words the answer has; empty where nothing is to be answered."""
     abstained: bool = False
     memories: int = 0
 
@@ -86,7 +95,7 @@ def draw(
             drawn[kind] = found
     held = {kind: len(found) for kind, found in drawn.items()}
     limits = _within(held, budget)
-    probes = [one for kind, found in drawn.items() for one in found[: limits[kind]]]
+    probes = _weighted([one for kind, found in drawn.items() for one in found[: limits[kind]]])
     order = {own.scenario.id: place for place, own in enumerate(known)}
     Random(f"{seed}/order").shuffle(probes)
     probes.sort(key=lambda one: order[one.scenario])  # judges begin a scenario once
@@ -121,11 +130,12 @@ class _Conversation:
         evidence = [one for id in question.evidence for one in self._sentences_of(id)]
         around = [*evidence[:60], *rng.sample(self._some, min(len(self._some), 60))]
         beside = [text for text in around if not own & self._stems_of(text)]
+        others = [text for text in self.references if text != question.reference]
         said = sorted(evidence, key=lambda text: -len(own & self._stems_of(text)))[:3]
         return Source(
             question.text,
             question.reference,
-            tuple(text for text in self.references if text != question.reference),
+            tuple(rng.sample(others, _MOST_OTHERS) if len(others) > _MOST_OTHERS else others),
             tuple(beside),
             tuple(said),
             question.expects,
@@ -189,11 +199,42 @@ def _of_kind(
                 answer,
                 stratum_of(question, answer),
                 about.weight,
+                shared_words(answer, question.reference) if about.expects == "answer" else "",
                 abstained=says_nothing(answer, question.text),
                 memories=own.size,
             )
         )
     return found
+
+
+def _weighted(probes: Sequence[DrawnProbe]) -> list[DrawnProbe]:
+    """The probes weighted so that they share as many words with references as real answers do.
+
+    Kinds with as many shared words divide the share of such answers by their own weights.
+    """
+    kinds: dict[tuple[bool, str], dict[str, dict[str, float]]] = defaultdict(dict)
+    for one in probes:
+        if one.shared and one.weight:
+            kinds[one.acceptable, one.stratum].setdefault(one.shared, {})[one.kind] = one.weight
+    parts = {side: _parts(shares_of_shared(*side), set(found)) for side, found in kinds.items()}
+    weighted = []
+    for one in probes:
+        if one.shared and one.weight:
+            side = one.acceptable, one.stratum
+            own = one.weight / sum(kinds[side][one.shared].values())
+            one = msgspec.structs.replace(one, weight=own * parts[side][one.shared])
+        weighted.append(one)
+    return weighted
+
+
+def _parts(shares: Mapping[Shared, float], drawn: set[str]) -> dict[str, float]:
+    """The shares of what was drawn; a share without a probe goes to the nearest one."""
+    order: dict[str, int] = {shared: place for place, shared in enumerate(SHARED)}
+    parts = dict.fromkeys(drawn, 0.0)
+    for shared, share in shares.items():
+        nearest = min(drawn, key=lambda one: (abs(order[one] - order[shared]), order[one]))
+        parts[nearest] += share
+    return parts
 
 
 def _same(answer: str, reference: str) -> bool:

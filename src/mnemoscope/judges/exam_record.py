@@ -36,6 +36,8 @@ class ProbeVerdict(Struct, frozen=True, omit_defaults=True):
     """None if the judge reached no verdict."""
     reasoning: str = ""
     """For wrong and missing verdicts."""
+    shared: str = ""
+    """How many of the reference's words the answer has."""
 
     @property
     def mistake(self) -> str:
@@ -67,16 +69,16 @@ class ExamRecord(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
 
     def cells(self) -> list[ErrorCell]:
-        counts: dict[tuple[str, bool, str, float], list[int]] = {}
+        counts: dict[tuple[str, bool, str, float, str], list[int]] = {}
         for one in self.verdicts:
-            key = (one.kind, one.acceptable, one.stratum, one.weight)
+            key = (one.kind, one.acceptable, one.stratum, one.weight, one.shared)
             own = counts.setdefault(key, [0, 0, 0])
             own[0] += one.accepted is not None
             own[1] += one.accepted is not None and one.accepted != one.acceptable
             own[2] += one.accepted is None
         return [
-            ErrorCell(kind, acceptable, stratum, own[0], own[1], own[2], weight)
-            for (kind, acceptable, stratum, weight), own in sorted(counts.items())
+            ErrorCell(kind, acceptable, stratum, own[0], own[1], own[2], weight, shared)
+            for (kind, acceptable, stratum, weight, shared), own in sorted(counts.items())
         ]
 
     @property

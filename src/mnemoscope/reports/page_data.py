@@ -56,9 +56,15 @@ def packed(content: Mapping[str, Any]) -> str:
     return f"{_DATA.decode()}{encoded.decode()}</script>"
 
 
-def page_data(run: RunQuestions, category_names: Mapping[str, str]) -> dict[str, Any]:
-    """The content of the page's data: lists of texts and memories, and a row for each question."""
-    return _Writer(run).content(category_names)
+def page_data(
+    run: RunQuestions, category_names: Mapping[str, str], withheld: str = ""
+) -> dict[str, Any]:
+    """The content of the page's data: lists of texts and memories, and a row for each question.
+
+    `withheld` is why the run has no accuracy: then the page counts no questions by verdict.
+    """
+    content = _Writer(run).content(category_names)
+    return {**content, "withheld": withheld} if withheld else content
 
 
 def kept_texts(run: RunDirectory) -> DatasetTexts | None:

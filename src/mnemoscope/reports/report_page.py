@@ -72,10 +72,16 @@ def report_page(
         f'<footer><div class="wrap">Fingerprint {shown(view.manifest.fingerprint)}. '
         "metrics.json, questions.jsonl and trials.jsonl beside this page have all figures and "
         "texts; report.md has the same sections.</div></footer>",
-        packed(page_data(questions, view.manifest.category_names)),
+        packed(page_data(questions, view.manifest.category_names, _withheld(view))),
         f"<script>{script}</script>\n</body>\n</html>\n",
     ]
     return "\n".join(page).encode()
+
+
+def _withheld(view: RunView) -> str:
+    """Why the accuracy is not shown; empty if it is, as with `--raw`."""
+    figures: Figures = view.answers["figures"] if view.answers else {}
+    return str(figures.get("all", {}).get("withheld", ""))
 
 
 def headline_sentence(view: RunView) -> str:

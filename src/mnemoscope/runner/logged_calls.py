@@ -20,6 +20,7 @@ from mnemoscope._store.lenient_json import decoded
 from mnemoscope.connectors.mapping import find
 from mnemoscope.connectors.mcp.session import Tool
 from mnemoscope.connectors.mcp.tool_schemas import METADATA, QUERY, TAGS, TEXT, VERBS, fitness
+from mnemoscope.importers.secret_scan import mask, shown
 from mnemoscope.models.http_errors import without_keys
 from mnemoscope.types import Memory
 
@@ -211,8 +212,8 @@ class _LogReader:
 
 
 def without_secrets(text: str) -> str:
-    """The one place where secrets in logs are masked."""
-    return without_keys(text)
+    """The text with every secret replaced by its kind, as in an import."""
+    return shown(mask(without_keys(text)).text)
 
 
 def _operation(name: str) -> Operation | None:

@@ -25,7 +25,7 @@ _Z = normal_quantile(0.975)
 
 
 class ErrorCell(NamedTuple):
-    """The verdicts on the answers of one kind in one stratum (type of reference and length)."""
+    """The verdicts on answers of one kind and one stratum (type of reference and length)."""
 
     kind: str
     acceptable: bool
@@ -35,7 +35,9 @@ class ErrorCell(NamedTuple):
     errors: int
     unjudged: int
     weight: float
-    """The share of the kind among the right, or the wrong, answers of the stratum."""
+    """The share of the cell among the right, or the wrong, answers of the stratum."""
+    shared: str = ""
+    """How many of the reference's words the answers have; empty in older exams."""
 
 
 class ErrorRate(NamedTuple):

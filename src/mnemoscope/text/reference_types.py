@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from random import Random
 from typing import Literal, NamedTuple
 
+from mnemoscope.text.overlap import answer_tokens
 from mnemoscope.types import Question
 
 Length = Literal["plain", "sentence", "long"]
 LENGTHS: tuple[Length, ...] = ("plain", "sentence", "long")
 """An answer beside its reference: about as long, a sentence around it, or far longer."""
+Shared = Literal["same", "all", "most", "half", "few", "none"]
+SHARED: tuple[Shared, ...] = ("same", "all", "most", "half", "few", "none")
+"""How many of the reference's words an answer has; `same` has no others."""
 NO_ANSWER = "no answer"
 """The stratum of questions that must not be answered."""
 ReferenceType = Literal["date", "number", "list", "yes-no", "text"]
@@ -176,6 +181,17 @@ def length_of(answer: str, reference: str) -> Length:
     if words <= 1.5 * own + 2:
         return "plain"
     return "sentence" if words <= 3 * own + 8 else "long"
+
+
+def shared_words(answer: str, reference: str) -> Shared:
+    """How many of the reference's stemmed words are in the answer."""
+    wanted, own = Counter(answer_tokens(reference)), Counter(answer_tokens(answer))
+    if wanted == own:
+        return "same"
+    share = (wanted & own).total() / wanted.total() if wanted else 1.0
+    if share == 1:
+        return "all"
+    return "most" if share >= 0.6 else "half" if share >= 0.4 else "few" if share else "none"
 
 
 def stratum_of(question: Question, answer: str) -> str:

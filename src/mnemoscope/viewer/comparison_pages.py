@@ -13,6 +13,7 @@ from mnemoscope.analysis.question_details import (
     SourceMemory,
 )
 from mnemoscope.reports.comparison_tables import p_value, remarks
+from mnemoscope.reports.run_view import RunView
 from mnemoscope.reports.shown_question import category_name
 from mnemoscope.reports.tables import MISSING, decimal
 from mnemoscope.results import ComparisonResult, QuestionRow
@@ -46,6 +47,24 @@ class ChangedQuestions(NamedTuple):
     """The measures to choose from."""
     questions: Sequence[Discordant]
     problem: str = ""
+
+
+def changed_by(views: Sequence[RunView]) -> list[str]:
+    """The measures by which a question can be gained or lost.
+
+    Answers gained less answers lost are a difference of accuracies, so a judge without a passed
+    exam has no such list.
+    """
+    names = [
+        name
+        for name in views[0].metrics["overall"]
+        if name.startswith(("hit@", "all@"))
+        and all(name in one.metrics["overall"] for one in views)
+    ]
+    judged = all(
+        "judge" in one.manifest.identity and "withheld" not in (one.answers or {}) for one in views
+    )
+    return [*names, *([BY_ANSWERS] if judged else [])]
 
 
 def answer_changes(base: Sequence[QuestionRow], cand: Sequence[QuestionRow]) -> list[Discordant]:

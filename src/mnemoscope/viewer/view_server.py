@@ -21,6 +21,7 @@ from mnemoscope.viewer.comparison_pages import (
     BY_ANSWERS,
     ChangedQuestions,
     answer_changes,
+    changed_by,
     comparison_content,
     question_content,
 )
@@ -167,7 +168,7 @@ class ViewServer:
 
     def _compare(self, query: Query) -> JsonReply:
         base, cand = self._two(query)
-        choices = _measures(base, cand)
+        choices = changed_by([one.view for one in (base, cand) if one.view is not None])
         by = first(query, "by") or next(
             (one for one in choices if one == "hit@10"), choices[0] if choices else ""
         )
@@ -281,16 +282,3 @@ def _complete(run: ViewedRun) -> ViewedRun:
     if run.state != "complete":
         raise PageError(422, "Not possible", run.problem or f"{run.name} is {run.state}")
     return run
-
-
-def _measures(base: ViewedRun, cand: ViewedRun) -> list[str]:
-    """The measures by which a question can be gained or lost."""
-    views = [one.view for one in (base, cand) if one.view is not None]
-    names = [
-        name
-        for name in views[0].metrics["overall"]
-        if name.startswith(("hit@", "all@"))
-        and all(name in one.metrics["overall"] for one in views)
-    ]
-    judged = all("judge" in one.manifest.identity for one in views)
-    return [*names, *([BY_ANSWERS] if judged else [])]

@@ -64,7 +64,9 @@
     return one;
   }
   const categoryName = (key) => data.categoryNames[key] ? `${key} ${data.categoryNames[key]}` : key;
-  const graded = (one) => !one.verdict ? "" : !one.verdict[0] ? "unjudged" : one.verdict[0][1] ? "right" : "wrong";
+  // A judge that passed no exam accepts or rejects; whether that is right is not known.
+  const graded = (one) => !one.verdict ? "" : !one.verdict[0] ? "unjudged" : data.withheld ? (one.verdict[0][1] ? "accepted" : "rejected") : one.verdict[0][1] ? "right" : "wrong";
+  const isSecret = () => Boolean(data.withheld && (filters.answer || filters.failure));
   const firstRank = (one) => Math.min(...one.evidence.map(([, rank]) => rank || 1e9), 1e9);
 
   // Filters, sort and search
@@ -98,7 +100,9 @@
       && wanted.every((word) => searched[place].includes(word)));
     if (SORTS[filters.sort]) shown.sort(SORTS[filters.sort]);
     active = Math.max(0, shown.indexOf(questions[open]));
-    $("count").textContent = `${thousands(shown.length)} of ${thousands(questions.length)} questions`;
+    // The share of accepted answers is the accuracy that is withheld.
+    $("count").textContent = isSecret() ? `Some of ${thousands(questions.length)} questions. How many is ${data.withheld}.`
+      : `${thousands(shown.length)} of ${thousands(questions.length)} questions`;
     $("clear").hidden = !Object.values(filters).some(Boolean);
     inner.style.height = `${shown.length * ROW}px`;
     for (const row of live.values()) row.remove();
@@ -130,7 +134,7 @@
     const one = shown[place], row = make("div", "row");
     row.id = `row-${place}`;
     row.setAttribute("role", "option");
-    row.setAttribute("aria-setsize", shown.length);
+    row.setAttribute("aria-setsize", isSecret() ? -1 : shown.length);
     row.setAttribute("aria-posinset", place + 1);
     row.style.transform = `translateY(${place * ROW}px)`;
     const mark = make("span", `mark ${one.found || "neutral"}`, MARKS[one.found]);
