@@ -18,7 +18,10 @@ from mnemoscope._store.errors import RunConflict, UsageError
 from mnemoscope._store.private_files import is_private_run
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.cli.app import invoke
+from mnemoscope.connectors import child_process
+from mnemoscope.connectors.shown_lines import ShownLines
 from mnemoscope.models.cache import text_cache
+from mnemoscope.runner.merge import JournalMerger
 from mnemoscope.types import Hit, Memory, Query
 from mnemoscope.viewer.view_server import ViewServer
 
@@ -91,6 +94,40 @@ def test_no_text_of_a_private_dataset_is_outside_its_folder(home: Path) -> None:
     assert files_with(home / "private", _WANTED, but=kept) == {}
     # The scan finds the same texts where they may be.
     assert len(files_with(home / "open" / "runs", _WANTED)) > 10
+
+
+def test_a_private_run_that_is_killed_leaves_its_texts_beside_the_data(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_DATA_HOME", "TMPDIR"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv(name, str(tmp_path / name))
+    data = home / "private" / "memory"
+    before, runs = set(data.iterdir()), tmp_path / "runs"
+    left: dict[str, str] = {}
+
+    def stop(merger: JournalMerger, unit: object) -> None:
+        """At the last moment: all was asked, and nothing was merged or removed."""
+        left.update(files_with(tmp_path, _WANTED))
+        raise KeyboardInterrupt
+
+    def start() -> None:
+        ms.run(
+            "strata", systems=[Talkative], data=data, out=runs, workers=1, baselines=False
+        )
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(JournalMerger, "finished", stop)
+        start()
+    assert left == {}
+    assert files_with(tmp_path, _WANTED) == {}
+    (spools,) = set(data.iterdir()) - before
+    assert files_with(spools, _WANTED) != {}
+    start()
+    assert set(data.iterdir()) == before
+    assert not os.path.lexists(runs / "Talkative" / "units")
+    trials = (runs / "Talkative" / "trials.jsonl").read_bytes()
+    assert trials == (home / "private" / "runs" / "Talkative" / "trials.jsonl").read_bytes()
 
 
 def test_the_figures_of_a_private_run_are_those_of_an_open_one(home: Path) -> None:
@@ -219,8 +256,13 @@ def test_a_private_run_with_a_reader_must_be_in_the_folder_of_its_data(
 
 @pytest.mark.parametrize("isolation", [0, None])
 def test_what_a_system_prints_is_not_shown(
-    home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], isolation: Literal[0] | None
+    home: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    isolation: Literal[0] | None,
 ) -> None:
+    monkeypatch.setattr(child_process, "_shown", ShownLines())  # runs before have said it
     data = home / "private" / "memory"
     ms.run(
         "strata",

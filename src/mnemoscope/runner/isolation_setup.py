@@ -22,7 +22,7 @@ import platformdirs
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import encode_lines, write_atomically
-from mnemoscope._store.private_files import make_private_folder
+from mnemoscope._store.private_files import is_private_run, make_private_folder
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope._store.user_data import user_data_folder
 from mnemoscope.datasets.base import Dataset
@@ -260,6 +260,10 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
         """Make the folders of the baits; the secret is that of the dataset on this machine."""
         for number, record in enumerate(self.records):
             if record.level != DECOYS:
+                continue
+            if is_private_run():  # a killed run would leave them
+                why = "decoys repeat the questions, and the run is private"
+                self.records[number] = msgspec.structs.replace(record, level=LOCKED, why=why)
                 continue
             try:
                 self._make_folder()
