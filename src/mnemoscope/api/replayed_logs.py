@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from msgspec.structs import replace
+
 from mnemoscope.api.arguments import Where
 from mnemoscope.runner.run_setup import Systems, read_systems
 
 if TYPE_CHECKING:
+    from mnemoscope.runner.logged_calls import CallLog, LoggedCall
     from mnemoscope.runner.replay_calls import Replay
 
 
@@ -26,11 +29,43 @@ def replay(
 
     `log` has MCP messages, or JSON lines in which `fields` says where op, at, id, text, query and
     hits are. `against` is what recalls are compared with: the logged replies (`log`) or the first
-    system (`first`). `done` is told which system is next.
+    system (`first`). `done` is told which system is next. Secrets are masked as in an import.
     """
     from mnemoscope.runner.logged_calls import read_log
     from mnemoscope.runner.replay_calls import replay_log
     from mnemoscope.systems.loader import plan
 
     plans = [plan(spec, thing) for spec, thing in read_systems(systems)]
-    return replay_log(read_log(Path(log), fields), plans, k, against=against, done=done)
+    calls = _without_secrets(read_log(Path(log), fields))
+    return replay_log(calls, plans, k, against=against, done=done)
+
+
+def _without_secrets(log: CallLog) -> CallLog:
+    """Systems may be services, and what changed is printed and saved."""
+    from mnemoscope.importers.secret_scan import mask, shown
+
+    def plain(text: str) -> str:
+        return shown(mask(text).text)
+
+    def without(call: LoggedCall) -> LoggedCall:
+        memories = [
+            replace(
+                memory,
+                id=plain(memory.id),
+                text=plain(memory.text),
+                metadata={
+                    name: plain(value) if isinstance(value, str) else value
+                    for name, value in memory.metadata.items()
+                },
+            )
+            for memory in call.memories
+        ]
+        return replace(
+            call,
+            memories=tuple(memories),
+            query=plain(call.query),
+            reply=None if call.reply is None else plain(call.reply),
+            hits=None if call.hits is None else tuple(map(plain, call.hits)),
+        )
+
+    return replace(log, calls=list(map(without, log.calls)))
