@@ -30,8 +30,8 @@ from mnemoscope.analysis.store_gate import StoreGate, baseline_questions
 from mnemoscope.api.kept_memories import kept_memories
 from mnemoscope.cli.app import invoke
 from mnemoscope.datasets.changed_store import read_store
-from mnemoscope.text.memory_sketch import SketchKey, carried_by, sketches
 from mnemoscope.reports.store_gate_outputs import store_gate_comment
+from mnemoscope.text.memory_sketch import SketchKey, carried_by, sketches
 from mnemoscope.types import Memory, Query, Question, Scenario
 
 Gate = Callable[..., StoreGate]

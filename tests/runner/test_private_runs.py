@@ -112,9 +112,7 @@ def test_a_private_run_that_is_killed_leaves_its_texts_beside_the_data(
         raise KeyboardInterrupt
 
     def start() -> None:
-        ms.run(
-            "strata", systems=[Talkative], data=data, out=runs, workers=1, baselines=False
-        )
+        ms.run("strata", systems=[Talkative], data=data, out=runs, workers=1, baselines=False)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(JournalMerger, "finished", stop)

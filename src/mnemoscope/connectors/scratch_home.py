@@ -168,7 +168,7 @@ def _full(path: str) -> str:
 
 
 def _npm_cache(real: Path, own: Path) -> str:
-    """A cache of npm with the user's downloads and programs, of which only the downloads can change.
+    """A cache of npm with the user's downloads and programs; only the downloads can change.
 
     npx keeps programs in its cache, and some servers keep their memories beside their code. Node
     runs a program at its real path, which the child may read only.

@@ -74,7 +74,8 @@ _OWN = (
     (
         "password",
         rf"(?<![A-Za-z])(?i:{_WORDS})[\\\"'`*]{{0,4}}[ \t]{{0,8}}(?:(?:[:=：]|:=|=>)"
-        rf"(?:[ \t]{{0,8}}{_PHRASE}|{_QUOTE}(?P<value>{_VALUE}{{6,}}))|(?:(?i:is|was|ist|lautet|es|est):?"
+        rf"(?:[ \t]{{0,8}}{_PHRASE}|{_QUOTE}(?P<value>{_VALUE}{{6,}}))"
+        r"|(?:(?i:is|was|ist|lautet|es|est):?"
         rf"|[:=][ \t]{{0,8}}[|>]?-?\n|[ \t]->?|[–→| ]){_QUOTE}(?P<said>{_VALUE}{{4,}}))",
     ),
     ("payment card", r"(?<![\w.,/#-])[3-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}(?!\w|[.,-]\d)"),
