@@ -128,6 +128,19 @@ def test_a_private_run_that_is_killed_leaves_its_texts_beside_the_data(
     assert trials == (home / "private" / "runs" / "Talkative" / "trials.jsonl").read_bytes()
 
 
+def test_a_load_test_on_private_data_keeps_no_text(
+    home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = home / "private" / "memory"
+    found = ms.load_test(
+        "strata", systems=[Talkative], data=data, out=tmp_path, requests=20, clients=[1]
+    )
+    assert any(step.error_texts for step in found.steps)
+    assert files_with(tmp_path, _WANTED) == {}
+    said = capfd.readouterr()
+    assert not [text for text in _WANTED if text.lower() in (said.out + said.err).lower()]
+
+
 def test_the_figures_of_a_private_run_are_those_of_an_open_one(home: Path) -> None:
     for label in ("bm25", "hybrid", "fts5", "Talkative", "random"):
         one, other = (
