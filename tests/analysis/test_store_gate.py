@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from mnemoscope.analysis.store_gate import StoreGate, baseline_questions
 from mnemoscope.api.kept_memories import kept_memories
 from mnemoscope.cli.app import invoke
 from mnemoscope.datasets.changed_store import read_store
+from mnemoscope.reports.store_gate_outputs import store_gate_comment
 from mnemoscope.text.memory_sketch import SketchKey, carried_by, sketches
 from mnemoscope.types import Memory, Query, Question, Scenario
 
@@ -252,11 +254,39 @@ def test_a_store_that_names_an_unknown_successor_is_refused_with_its_line(tmp_pa
         read_store(store, "strata")
 
 
-def test_sensitive_memories_are_refused(tmp_path: Path) -> None:
-    store = write(tmp_path, [{"id": 1, "content": "a", "is_sensitive": 1}])
+@pytest.mark.parametrize(
+    ("flag", "reason"),
+    [
+        ({"is_sensitive": 1}, "sensitive"),
+        # A store that only marks what it deletes would lose nothing.
+        ({"deleted_at": "2027-01-02"}, "deleted"),
+        ({"is_deleted": True}, "deleted"),
+    ],
+)
+def test_sensitive_and_deleted_memories_are_refused(
+    flag: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    store = write(tmp_path, [{"id": 1, "content": "a", **flag}])
 
-    with pytest.raises(DataError, match="sensitive"):
+    with pytest.raises(DataError, match=reason):
         read_store(store, "strata")
+
+
+def test_another_form_of_the_same_characters_is_the_same_text() -> None:
+    before = unicodedata.normalize("NFD", "Zoë lives in Zürich.")
+    bridge = bridge_of({"1": before}, {"2": unicodedata.normalize("NFC", before)})
+
+    assert bridge.follow(["1"])["1"].method == "same text"
+
+
+def test_the_comment_shows_what_an_id_map_redirects(gate: Gate) -> None:
+    """Else a pull request could send the question of a deleted memory to any other one."""
+    lines = [one for one in example() if one["id"] != 101]
+
+    found = gate(lines, id_map={"101": "102"})
+
+    assert not found.missing
+    assert "`101 → 102 (declared)`" in store_gate_comment(found)
 
 
 def test_exact_only_follows_nothing_in_other_words(gate: Gate) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from mnemoscope import api
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.spec import Spec
 from mnemoscope.cli.app import invoke
+from mnemoscope.connectors import scratch_home
 from mnemoscope.connectors.child_process import Child
 from mnemoscope.connectors.http import Http
 from mnemoscope.connectors.mcp.dump_store import dump_store
@@ -330,6 +332,10 @@ def test_a_running_server_without_separate_spaces_needs_a_word(
     graph.write_text(MAPPING + "reset: forget\n")
     with pytest.raises(UsageError, match=r"did not start.*live=on"):
         Mcp(f"{server.url}/mcp", mapping=str(graph))
+    # Its own space does not help if a reset empties the whole server.
+    file.write_text(REST.replace("{text:", "{room: '${scope}', text:"))
+    with pytest.raises(UsageError, match=r"did not start.*live=on"):
+        Http(server.url, mapping=str(file))
     assert asked == []
 
 
@@ -456,6 +462,8 @@ def test_variables_that_name_stores_are_left_out_and_others_stay() -> None:
         "PGHOST": "db",
         "NOTES_DIR": "notes",
         "CHROMA_URL": "http://localhost:8000",
+        "MEM0_API_KEY": "m0-1",
+        "FALKORDB_URI": "redis://db",
     }.items():
         assert is_store(name, value), name
     for name, value in {
@@ -519,9 +527,57 @@ def test_npx_runs_a_copy_and_no_place_of_the_user_counts_as_a_cache(
 
 
 @pytest.mark.parametrize(
-    "words", ["docker run -i -v memory:/app/dist mcp/memory", "podman run --mount=type=volume x"]
+    "words",
+    [
+        "docker run -i -v memory:/app/dist mcp/memory",
+        "podman run --mount=type=volume x",
+        "sh -c 'exec docker run -i -v memory:/app/dist mcp/memory'",
+        "docker exec -i memory node server.js",
+        "ssh me@server memory-server",
+    ],
 )
-def test_a_container_with_a_volume_needs_a_word(words: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"volume.*live=on"):
-        child_places(words.split(), str(tmp_path))
-    assert child_places(words.split(), str(tmp_path), live=True).writes is None
+def test_what_no_guard_reaches_needs_a_word(words: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"(volume|reaches).*live=on"):
+        child_places(shlex.split(words), str(tmp_path))
+    assert child_places(shlex.split(words), str(tmp_path), live=True).writes is None
+
+
+def test_a_store_beside_the_code_that_npx_keeps_cannot_be_changed(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if best_mechanism() is None:
+        missing("no Landlock, bubblewrap or sandbox-exec")
+    code = user.folder / "home" / ".npm" / "_npx" / "1f" / "node_modules" / "memory"
+    code.mkdir(parents=True)
+    (code.parents[3] / "_cacache").mkdir()
+    store = code / "memory.jsonl"
+    store.write_text(OWN)
+    # The home is a cache by name only: what it contains is not given away.
+    monkeypatch.setenv("GOPATH", str(user.folder / "home"))
+    before = user.files()
+    for read_only in (False, True):
+        scratch = make_scratch("npx")
+        _, environment, folder, writes = child_places(["node"], scratch, read_only=read_only)
+        assert writes is not None
+        assert str(code.parents[3] / "_cacache") in writes
+        words = [sys.executable, "-S", "-c", WAYS, str(store), scratch]
+        child = Child(words, environment, scratch, folder=folder, writes=writes)
+        assert list(_until_end(child)) == [b"scratch", b"end"]
+        child.close()
+        assert user.files() == before
+
+
+def test_a_machine_without_a_guard_says_so_and_reads_no_live_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(scratch_home, "best_mechanism", lambda: None)
+    scratch_home._note_no_guard.cache_clear()
+    with pytest.raises(UsageError, match=r"no Landlock.*live=on"):
+        child_places(["node"], str(tmp_path), read_only=True)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        child_places(["node"], str(tmp_path / name))
+    assert [one.message.partition(":")[0] for one in caplog.records] == [
+        "this machine has no Landlock, bubblewrap or sandbox-exec"
+    ]
+    assert child_places(["node"], str(tmp_path), live=True, read_only=True).writes is None

@@ -93,6 +93,10 @@ def test_the_top_hit_is_that_of_the_built_in_full_text_search() -> None:
     ("text", "gold"),
     [
         pytest.param(FERRY, "m1", id="verbatim"),
+        pytest.param("\u200b".join(FERRY), "m1", id="zero-width spaces"),
+        pytest.param(FERRY.replace("e", "e\u00ad"), "m1", id="soft hyphens"),
+        pytest.param(FERRY.replace("e", "\u0435").replace("a", "\u0430"), "m1", id="Cyrillic"),
+        pytest.param(FERRY.replace("e", "e\u0323"), "m1", id="combining marks"),
         pytest.param(
             "Green water is cold inside; old crane, bread, cheese, stones?", "m2", id="shuffled"
         ),

@@ -8,10 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from tests.importers.scanned_files import files_with
 
 import mnemoscope as ms
 from mnemoscope._store.errors import DataError, MissingData, UsageError
+from mnemoscope.datasets.imported_folder import ImportRecord
 from mnemoscope.datasets.strata import STRATA, Strata
 from mnemoscope.drafting.noun_phrases import phrases
 from mnemoscope.drafting.synonyms import synonyms
@@ -45,6 +48,13 @@ class Writer:
         if "walked the dog" not in prompt.user:
             return "I would rather not."
         return '{"question": "Where did Ben exercise his four-legged friend?", "answer": "a beach"}'
+
+
+class Known(Writer):
+    """A model whose replies are cached, since it has an identity."""
+
+    def identity(self) -> dict[str, str]:
+        return {"name": "known"}
 
 
 def test_every_stratum_is_drafted_and_obeys_its_rules(store: Path, questions_of: Lines) -> None:
@@ -150,6 +160,19 @@ def test_a_model_words_what_obeys_the_rules(store: Path, questions_of: Lines) ->
     [line] = worded
     assert line["drafted_by"] == f"{__name__}:Writer"
     assert (line["relevant_ids"], line["answer"]) == (["s2.2"], "a beach")
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_replies_about_private_memories_are_not_cached_outside_their_folder(
+    store: Path, private: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("MNEMOSCOPE_CACHE", str(cache))
+    record = ImportRecord(kind="notes", memories=15, private=private)
+    (store / "import.json").write_bytes(msgspec.json.encode(record))
+    ms.draft_questions(store, strata=["paraphrase"], model=f"{__name__}:Known")
+    assert "four-legged friend" in (store / "queries.jsonl").read_text()
+    assert bool(files_with(cache, ["four-legged friend"])) is not private
 
 
 def test_an_answer_that_the_memory_does_not_give_is_left_out(

@@ -53,6 +53,10 @@ def test_figures_of_a_broken_stratum_are_withheld_everywhere(
     assert found is not None
     assert "paraphrase" not in {row.scope for row in found.rows}
     assert f"withheld: {REASON}" in found.notes
+    assert invoke(["questions", str(out), "--limit", "0"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "paraphrase 3 withheld" in told
+    assert f"withheld: {REASON}" in told
     gates = {gate.name: gate.passed for gate in ms.verify(bm25).gates}
     assert gates["figures"]
 

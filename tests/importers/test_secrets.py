@@ -223,3 +223,51 @@ def test_marks_in_a_source_do_not_look_like_masked_secrets(tmp_path: Path) -> No
     done, rows = imported(source, tmp_path / "out", secrets="withhold")
     assert rows[0]["content"] == "a password b"
     assert not done.record.secrets
+
+
+_HIDDEN = "Hunter2!pw"
+_TOKEN = SECRETS["GitHub token"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(json.dumps({"password": _HIDDEN})),
+        f"password:\n  {_HIDDEN}",
+        f"```yaml\npassword: |\n  {_HIDDEN}\n```",
+        f"| password | {_HIDDEN} |",
+        f"password - {_HIDDEN}",
+        f"password：{_HIDDEN}",
+        f"password → {_HIDDEN}",
+        f"tool --password {_HIDDEN}",
+        f"DB_PASS={_HIDDEN}",
+        f"curl -u me:{_HIDDEN} https://example.org",
+        f"password: /{_HIDDEN}",
+        f"password: ${_HIDDEN.lower()}",
+        f"password: True.{_HIDDEN}",
+        f'passphrase: "correct horse {_HIDDEN} staple"',
+        f"postgres%3A%2F%2Fme%3A{_HIDDEN}%40db",
+        f"https://example.org/file?sig=0123456789{_HIDDEN}",
+        f"pin: 4921 {_TOKEN}",
+        f"{_TOKEN[:9]}\u200b{_TOKEN[9:]}",
+        "seed phrase: " + " ".join(["abandon"] * 12),
+    ],
+)
+def test_other_ways_of_writing_a_secret_are_found(text: str) -> None:
+    masked = shown(mask(text).text)
+    for part in (_HIDDEN[-6:], "horse", "4921", _TOKEN[9:], "abandon"):
+        assert part not in masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The token count of a page is 900.",
+        "A secret of the trade, and a password manager's advice.",
+        "HPKP pin-sha256 is a header.",
+        "password: $DB_PASSWORD, or /run/secrets/db",
+        "run it as docker run -u 1000:1000",
+    ],
+)
+def test_words_that_only_mention_secrets_stay(text: str) -> None:
+    assert mask(text).text == text

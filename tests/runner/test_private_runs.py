@@ -11,6 +11,7 @@ from typing import Literal
 import pytest
 from tests.importers.scanned_files import files_with
 from tests.importers.sources import files, imported
+from tests.optional import missing
 from tests.viewer.viewed_runs import Viewed
 
 import mnemoscope as ms
@@ -20,7 +21,9 @@ from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.cli.app import invoke
 from mnemoscope.connectors import child_process
 from mnemoscope.connectors.shown_lines import ShownLines
+from mnemoscope.isolation.lock import best_mechanism
 from mnemoscope.models.cache import text_cache
+from mnemoscope.runner.merge import JournalMerger
 from mnemoscope.types import Hit, Memory, Query
 from mnemoscope.viewer.view_server import ViewServer
 
@@ -93,6 +96,51 @@ def test_no_text_of_a_private_dataset_is_outside_its_folder(home: Path) -> None:
     assert files_with(home / "private", _WANTED, but=kept) == {}
     # The scan finds the same texts where they may be.
     assert len(files_with(home / "open" / "runs", _WANTED)) > 10
+
+
+def test_a_private_run_that_is_killed_leaves_its_texts_beside_the_data(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_DATA_HOME", "TMPDIR"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv(name, str(tmp_path / name))
+    data = home / "private" / "memory"
+    before, runs = set(data.iterdir()), tmp_path / "runs"
+    left: dict[str, str] = {}
+
+    def stop(merger: JournalMerger, unit: object) -> None:
+        """At the last moment: all was asked, and nothing was merged or removed."""
+        left.update(files_with(tmp_path, _WANTED))
+        raise KeyboardInterrupt
+
+    def start() -> None:
+        ms.run("strata", systems=[Talkative], data=data, out=runs, workers=1, baselines=False)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(JournalMerger, "finished", stop)
+        start()
+    assert left == {}
+    assert files_with(tmp_path, _WANTED) == {}
+    (spools,) = set(data.iterdir()) - before
+    assert files_with(spools, _WANTED) != {}
+    start()
+    assert set(data.iterdir()) == before
+    assert not os.path.lexists(runs / "Talkative" / "units")
+    trials = (runs / "Talkative" / "trials.jsonl").read_bytes()
+    assert trials == (home / "private" / "runs" / "Talkative" / "trials.jsonl").read_bytes()
+
+
+def test_a_load_test_on_private_data_keeps_no_text(
+    home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = home / "private" / "memory"
+    found = ms.load_test(
+        "strata", systems=[Talkative], data=data, out=tmp_path, requests=20, clients=[1]
+    )
+    assert any(step.error_texts for step in found.steps)
+    assert files_with(tmp_path, _WANTED) == {}
+    said = capfd.readouterr()
+    assert not [text for text in _WANTED if text.lower() in (said.out + said.err).lower()]
 
 
 def test_the_figures_of_a_private_run_are_those_of_an_open_one(home: Path) -> None:
@@ -286,3 +334,12 @@ def test_texts_are_cached_again_after_a_private_run(home: Path) -> None:
     assert not is_private_run()
     assert text_cache("x") is not None
     assert not list((home / "private" / "MNEMOSCOPE_CACHE").rglob("*.sqlite"))
+
+
+def test_decoys_are_refused_if_they_are_demanded(home: Path, tmp_path: Path) -> None:
+    """They repeat questions in a folder of the user, where a killed run would leave them."""
+    if best_mechanism() is None:
+        missing("no Landlock, bubblewrap or sandbox-exec")
+    data = home / "private" / "memory"
+    with pytest.raises(UsageError, match="decoys repeat the questions, and the run is private"):
+        ms.run("strata", systems=[Talkative], data=data, out=tmp_path / "out", isolation=3)

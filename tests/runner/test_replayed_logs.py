@@ -223,3 +223,22 @@ def test_the_command_prints_changes_and_says_that_agreement_is_not_recall(
     assert invoke(["replay", str(mcp_log), "-s", "bm25", "--field", "text"]) == 2
     assert invoke(["replay", str(mcp_log), "-s", "bm25", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["reference"] == "the log"
+
+
+def test_secrets_of_a_log_reach_neither_a_system_nor_an_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = "ghp_" + "1a2B" * 9
+    rows = [
+        {"op": "remember", "id": "m1", "text": f"Ann's token for the boat is {token}"},
+        {"op": "remember", "id": "m2", "text": PIANO},
+        {"op": "remember", "id": f"key-{token}", "text": "Ben has another boat"},
+        {"op": "recall", "query": f"whose boat token is {token}", "hits": ["m2", token]},
+    ]
+    log, save = tmp_path / "calls.jsonl", tmp_path / "out.json"
+    log.write_text("\n".join(map(json.dumps, rows)))
+    assert invoke(["replay", str(log), "--system", "bm25", "--save", str(save)]) == 0
+    said = capsys.readouterr()
+    assert "[secret: GitHub token]" in save.read_text()
+    assert token not in save.read_text() + said.out + said.err
+    assert save.stat().st_mode & 0o077 == 0

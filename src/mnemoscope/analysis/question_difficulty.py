@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
+from mnemoscope.analysis.measure import withheld_note
 from mnemoscope.analysis.pairing import NotComparable
 from mnemoscope.analysis.system_groups import (
     LabelledRun,
@@ -90,6 +91,8 @@ class QuestionAnalysis(msgspec.Struct, frozen=True):
     items: list[ItemDifficulty]
     candidates: list[LabelCandidate]
     notes: list[str] = []
+    withheld: dict[str, str] = {}
+    """The categories of which no figure is given, and why."""
 
     @property
     def none_find(self) -> list[ItemDifficulty]:
@@ -171,6 +174,13 @@ def analyse_questions(
             f"{len(votes)} independent systems are too few for discrimination, which needs "
             f"{LEAST_FOR_DISCRIMINATION}: the questions that split them most evenly come first"
         )
+    withheld = {
+        name: why
+        for one in kept
+        for name, why in one.manifest.withheld.items()
+        if category in ("", name)
+    }
+    notes += dict.fromkeys(map(withheld_note, withheld.values()))
     if len(shared) > len(keys):
         notes.append(f"{len(shared) - len(keys):,} questions failed in a system and are left out")
     return QuestionAnalysis(
@@ -186,6 +196,7 @@ def analyse_questions(
         items=_items(setting, values),
         candidates=candidates,
         notes=notes,
+        withheld=withheld,
     )
 
 

@@ -7,6 +7,7 @@ several new ones that carry it together. A memory of which information is gone i
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
@@ -86,7 +87,7 @@ class StoreChange(NamedTuple):
 def keep_store(scenario: Scenario, key: str) -> KeptStore:
     """What a run on this scenario keeps of it."""
     hashing = SketchKey(key)
-    texts = {memory.id: memory.text for memory in scenario.memories}
+    texts = {memory.id: _composed(memory.text) for memory in scenario.memories}
     gold = dict.fromkeys(id for question in scenario.questions for id in question.evidence)
     asked = {
         question.id: AskedAs(
@@ -100,6 +101,11 @@ def keep_store(scenario: Scenario, key: str) -> KeptStore:
         sketches(texts, gold, hashing),
         {id: one for id, one in asked.items() if one != AskedAs()},
     )
+
+
+def _composed(text: str) -> str:
+    """The text in one form of Unicode: file systems and exports change it, and nothing is lost."""
+    return unicodedata.normalize("NFC", text)
 
 
 class DeclaredSuccessors(NamedTuple):
@@ -144,7 +150,7 @@ class StoreBridge:
         self._kept = kept
         self._exact_only = exact_only
         self._hashing = SketchKey(kept.key)
-        self._texts = {memory.id: memory.text for memory in memories}
+        self._texts = {memory.id: _composed(memory.text) for memory in memories}
         hashes = {id: self._hashing.of_text(text) for id, text in self._texts.items()}
         self._same: dict[str, list[str]] = {}
         for id, own in hashes.items():

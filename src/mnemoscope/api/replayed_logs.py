@@ -26,7 +26,7 @@ def replay(
 
     `log` has MCP messages, or JSON lines in which `fields` says where op, at, id, text, query and
     hits are. `against` is what recalls are compared with: the logged replies (`log`) or the first
-    system (`first`). `done` is told which system is next.
+    system (`first`). `done` is told which system is next. Secrets are masked as in an import.
     """
     from mnemoscope.runner.logged_calls import read_log
     from mnemoscope.runner.replay_calls import replay_log

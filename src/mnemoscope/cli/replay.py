@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from mnemoscope import api
 from mnemoscope._store.errors import UsageError
+from mnemoscope._store.private_files import write_private
 from mnemoscope.cli.console import err, out, print_json, print_table, say, tell
 from mnemoscope.reports.tables import SYSTEM, numeric, system_cell
 from mnemoscope.text.display import one_line
@@ -78,7 +79,8 @@ def replay(
     )
     if save is not None:
         written = msgspec.json.format(msgspec.json.encode(_content(found)), indent=2)
-        save.write_bytes(written + b"\n")
+        with write_private(save) as file:
+            file.write(written + b"\n")
     if json:
         print_json(_content(found))
     else:

@@ -8,16 +8,19 @@ them by `live=on`; with `read_only=on` it gets them, and may not change them.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.connectors.child_environment import child_environment, passed_on
+from mnemoscope.isolation.lock import best_mechanism
 
 _HOMES = {
     "HOME": "",
@@ -38,11 +41,14 @@ _HOMES = {
 _STORE = re.compile(
     r"(?:^|_)(?:MEMOR(?:Y|IES)|MEM0|KNOWLEDGE|GRAPH|VAULT|NOTES?|STORES?|STORAGE|DB|DATABASE|SQLITE"
     r"|CHROMA|QDRANT|LANCEDB|NEO4J|REDIS|MONGO(?:DB)?|POSTGRES(?:QL)?|WEAVIATE|MILVUS|PINECONE|ZEP"
-    r"|LETTA|COGNEE)(?:_|$)",
+    r"|LETTA|COGNEE|FALKORDB|MEMGRAPH|SUPABASE|SUPERMEMORY|ELASTICSEARCH|OPENSEARCH|MYSQL)(?:_|$)",
     re.I,
 )
 _LIBPQ = re.compile(r"PG(?:HOST|HOSTADDR|PORT|DATABASE|USER|SERVICE|DATA|PASSFILE)")
-_PLACE = re.compile(r"(?:^|_)(?:PATH|FILE|DIR|DIRECTORY|FOLDER|HOME|ROOT|URL|URI|DSN|HOST)$", re.I)
+# A key of a service opens the account of the user there, which has one store.
+_PLACE = re.compile(
+    r"(?:^|_)(?:PATH|FILE|DIR|DIRECTORY|FOLDER|HOME|ROOT|URL|URI|DSN|HOST|KEY|TOKEN)$", re.I
+)
 _TOOLS = {
     "UV_CACHE_DIR": ".cache/uv",
     "PIP_CACHE_DIR": ".cache/pip",
@@ -80,6 +86,9 @@ _OF_A_PROJECT = frozenset(
 )
 """Programs that read the project of the current folder: they stay in it, and cannot change it."""
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
+_RUNNING = frozenset({"exec", "start", "attach", "compose"})
+_REMOTE = frozenset({"ssh", "kubectl", "docker-compose", "podman-compose"})
+_log = logging.getLogger(__name__)
 _VOLUME = re.compile(r"-v|--volume|--mount|--volumes-from|(?:-v|--volume=|--mount=).+")
 
 
@@ -101,7 +110,9 @@ def child_places(
     own = child_environment(scratch)
     if live:
         return ChildPlaces(list(words), own, None, None)
-    _refuse_volumes(words)
+    _refuse_unguarded(words)
+    if best_mechanism() is None:
+        _note_no_guard(read_only)
     real = Path.home()
     tools = {name: own.get(name) or str(real / place) for name, place in _TOOLS.items()}
     npm = Path(own.get("npm_config_cache") or real / ".npm")
@@ -201,11 +212,41 @@ def _full(path: str) -> str:
     return str(Path.cwd() / path)
 
 
-def _refuse_volumes(words: Sequence[str]) -> None:
-    """A container writes to its volumes through a service that no guard of ours reaches."""
-    mounts = [word for word in words[1:] if _VOLUME.fullmatch(word)]
-    if Path(words[0]).name in _CONTAINERS and mounts:
+def _refuse_unguarded(words: Sequence[str]) -> None:
+    """A container or another machine writes through a service that no guard of ours reaches."""
+    # A wrapper may start it: `sh -c "docker run …"`, `sudo docker run …`.
+    parts = [part for word in words for part in word.split()]
+    names = {Path(part).name for part in parts}
+    mounts = [part for part in parts if _VOLUME.fullmatch(part)]
+    if names & _CONTAINERS and mounts:
         raise UsageError(
             f"{words[0]} {mounts[0]} gives the container a volume, which may be your own memory, "
             "and nothing keeps it from writing there: leave the volume out, or say live=on"
         )
+    reached = [
+        program
+        for program, after in pairwise([*parts, ""])
+        if Path(program).name in _REMOTE
+        or (Path(program).name in _CONTAINERS and after in _RUNNING)
+    ]
+    if reached:
+        raise UsageError(
+            f"{reached[0]} reaches a machine or a container that may hold your own memory, and "
+            "nothing keeps the system from writing there: start it here, or say live=on"
+        )
+
+
+@cache
+def _note_no_guard(read_only: bool) -> None:
+    """Refuse to read a store that nothing protects; say once that fixed paths are not protected."""
+    missing = "this machine has no Landlock, bubblewrap or sandbox-exec"
+    if read_only:
+        raise UsageError(
+            f"{missing}, so nothing keeps the system from changing the files that it is to read: "
+            "give it a copy, or add live=on if it may change them"
+        )
+    _log.warning(
+        "%s: a system that writes to a fixed path, or to the current folder of npx or sh, changes "
+        "your own files there",
+        missing,
+    )

@@ -31,6 +31,9 @@ class StoreLine(FlaggedLine):
 
     superseded_by: Ids = None
     supersedes: Ids = None
+    deleted_at: str | float | None = None
+    is_deleted: bool | int | None = None
+    deleted: bool | int | None = None
 
 
 class StoreMemories(NamedTuple):
@@ -60,6 +63,13 @@ def read_store(path: Path, dataset: str) -> StoreMemories:
     lines = records_by_id(file, StoreLine, lambda row: str(row.id), Findings())
     if sensitive := [(line, id) for id, (line, row) in lines.items() if row.is_sensitive]:
         refuse("the store contains sensitive memories; export it without them", sensitive, file)
+    deleted = [
+        (line, id)
+        for id, (line, row) in lines.items()
+        if row.deleted_at or row.is_deleted or row.deleted
+    ]
+    if deleted:  # they would count as found
+        refuse("the store contains deleted memories; export it without them", deleted, file)
     superseded: dict[str, list[str]] = {}
     for id, (line, row) in lines.items():
         for successor in _ids(row.superseded_by):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -35,6 +36,11 @@ _ASKING = frozenset(
     )
 )
 """Stems of words with which one asks: they say nothing about the memory."""
+_LOOKALIKES = str.maketrans(
+    "АВЕЅІЈКМНОРСТХУаеѕіјорсхуԁɡһԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧονραιı",
+    "ABESIJKMHOPCTXYaesijopcxydghqwABEZHIKMNOPTYXovpaii",
+)
+"""Cyrillic and Greek letters that look like Latin ones, replaced in questions and memories."""
 _NAME = re.compile(r"(?<![.!?:\n\"“”#*>-]\s)(?<!^)\b[A-Z][a-z]+\b")
 
 TOP = "do not have their memory as the top full-text hit"
@@ -235,12 +241,13 @@ def withheld_strata(
 
 def content_stems(text: str) -> set[str]:
     """The stems of a question that are not about asking."""
-    return set(stems(text)) - _ASKING
+    return set(stems(_as_read(text))) - _ASKING
 
 
 def all_text(memory: Memory) -> str:
     """The text of a memory with its tags, keywords and speaker."""
-    return f"{_with_keywords(memory)} {memory.metadata.get('tags', '')} {memory.speaker}"
+    tags = _as_read(str(memory.metadata.get("tags", "")))
+    return f"{_with_keywords(memory)} {tags} {_as_read(memory.speaker)}"
 
 
 def names(text: str) -> set[str]:
@@ -249,12 +256,20 @@ def names(text: str) -> set[str]:
 
 
 def _with_keywords(memory: Memory) -> str:
-    return f"{memory.text} {memory.metadata.get('expanded_keywords', '')}"
+    return _as_read(f"{memory.text} {memory.metadata.get('expanded_keywords', '')}")
+
+
+def _as_read(text: str) -> str:
+    """The text as a reader sees it: a copy with invisible or foreign characters stays a copy."""
+    if text.isascii():
+        return text
+    seen = unicodedata.normalize("NFKD", text).translate(_LOOKALIKES)
+    return "".join(one for one in seen if unicodedata.category(one) not in ("Cf", "Mn"))
 
 
 def _shared_run(text: str, other: str) -> str:
     """Words in a row that both texts have, more than may be shared, else empty."""
-    asked, own = (WORD.findall(one.lower()) for one in (text, other))
+    asked, own = (WORD.findall(one.lower()) for one in (_as_read(text), other))
     size = _LONGEST_RUN + 1
     runs = {tuple(own[start : start + size]) for start in range(len(own) - size + 1)}
     for start in range(len(asked) - size + 1):

@@ -10,21 +10,28 @@ _WORDS = (
     r"pass(?:word|wd|phrase|code)|passwort|kennwort|contraseña|mot de passe|pwd|pin|secret|token"
     r"|api[ _-]?key|access[ _-]?key|client[ _-]?secret|auth[ _-]?token"
 )
-_QUOTE = r"[ \t]{0,8}[\"'`*]{0,3}[ \t]{0,8}"
+_QUOTE = r"[ \t]{0,8}[\\\"'`*]{0,4}[ \t]{0,8}"
+_VALUE = r"[^\s\"'`<>|]"
+_PHRASE = r"(?P<quote>[\"'])(?P<phrase>[^\s\"']+(?: [^\s\"']+){2,12})(?P=quote)"
 
 # A pattern begins with a literal where it can, because that is ten times as fast. Repetitions that
 # something must follow are bounded: their time would grow with the square of a hostile text. The
-# names `value` and `said` are the secret, if it is not the whole match.
+# names `value`, `phrase` and `said` are the secret, if it is not the whole match.
 _OWN = (
     (
         "private key",
         r"-----BEGIN[ A-Z0-9]*PRIVATE KEY[ A-Z]*-----"
         r"(?:.{0,8000}?-----END[ A-Z0-9]*PRIVATE KEY[ A-Z]*-----"
-        r"|(?:\s*(?:Proc-Type|DEK-Info): [^\n]*)*(?:\s*[A-Za-z0-9+/=]{16,})*)",
+        r"|(?:\s*(?:Proc-Type|DEK-Info): [^\n]*)*(?:[\s>#*]*[A-Za-z0-9+/=]{16,})*)",
     ),
     ("private key", r"PuTTY-User-Key-File-\d.*?(?:Private-MAC: \S+|\Z)"),
     ("private key", r"AGE-SECRET-KEY-1[0-9A-Z]{20,}"),
     ("wallet key", r"(?<![0-9A-Za-z])[5KL][1-9A-HJ-NP-Za-km-z]{50,51}(?![0-9A-Za-z])"),
+    (
+        "wallet key",
+        r"(?i:seed|recovery|mnemonic)(?i:[ _-]?(?:phrase|words))?\W{1,4}"
+        r"(?P<value>(?:[a-z]{3,8}[ ,\n]{1,3}){11,23}[a-z]{3,8})",
+    ),
     ("JSON Web Token", r"eyJ[\w-]{8,4096}\.[\w-]{4,}(?:\.[\w-]+)?"),
     ("Anthropic key", r"sk-ant-[\w-]{16,}"),
     ("OpenAI key", r"sk-(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{20,}"),
@@ -48,13 +55,28 @@ _OWN = (
         r"(?i:aws|secret)\w{0,40}[_ -]?(?i:key)\W{1,6}"
         r"(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
     ),
+    (
+        "AWS secret key",
+        r"AKIA[0-9A-Z]{16}\W{1,10}(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
+    ),
+    ("Telegram Bot Token", r"(?<!\d)\d{8,10}:AA[\w-]{30,}"),
+    ("Discord Bot Token", r"discord(?:app)?\.com/api/webhooks/\d+/[\w-]{40,}"),
     ("authorization header", r"(?:Bearer|Basic)\s+(?P<value>[\w.~+/=-]{16,})"),
     ("password in an address", r"://[^\s:/@]*:(?P<value>[^\s/@]+)@"),
+    ("password in an address", r"(?i:%3A%2F%2F)[^\s%]{0,80}(?i:%3A)(?P<value>[^\s@]{1,200}?)%40"),
+    (
+        "password in an address",
+        r"[?&][\w-]{0,40}(?i:token|sig|signature|secret|key|auth)=(?P<value>[^\s&#\"'<>]{16,})",
+    ),
+    ("password", r"(?:\s-u|--user)[ =][\"']?[^\s:\"']{1,80}:(?P<value>(?!\d+\b)[^\s\"']{4,})"),
+    ("password", r"_(?i:pass)[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?P<value>[^\s\"'<>]{6,})"),
+    ("password", r"(?<![A-Za-z])(?i:pin|passcode)[ \t]{0,4}[:=][ \t]{0,4}(?P<value>\d{4,8})(?!\w)"),
     (
         "password",
-        rf"(?<![A-Za-z])(?i:{_WORDS})[\"'`*]{{0,3}}[ \t]{{0,8}}(?:(?:[:=]|:=|=>){_QUOTE}"
-        rf"(?P<value>[^\s\"'`<>]{{6,}})|(?i:is|was|ist|lautet|es|est):?{_QUOTE}"
-        r"(?P<said>[^\s\"'`<>]{4,}))",
+        rf"(?<![A-Za-z])(?i:{_WORDS})[\\\"'`*]{{0,4}}[ \t]{{0,8}}(?:(?:[:=：]|:=|=>)"
+        rf"(?:[ \t]{{0,8}}{_PHRASE}|{_QUOTE}(?P<value>{_VALUE}{{6,}}))"
+        r"|(?:(?i:is|was|ist|lautet|es|est):?"
+        rf"|[:=][ \t]{{0,8}}[|>]?-?\n|[ \t]->?|[–→| ]){_QUOTE}(?P<said>{_VALUE}{{4,}}))",
     ),
     ("payment card", r"(?<![\w.,/#-])[3-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}(?!\w|[.,-]\d)"),
     (
@@ -114,9 +136,10 @@ def secret_patterns() -> tuple[SecretPattern, ...]:
 _SAID = re.compile(r"(?=.*[0-9])|(?=.*[^\w\s.,;:()\[\]{}/…-])", re.DOTALL)
 """A word after `the password is` that is more than an ordinary word."""
 _STAND_IN = re.compile(
-    r"[\w.]+\(|[$%{\[(<]|\.\.|[xX*•…_.-]{4,}$|process\.env|os\.environ|https?://|/"
+    r"[\w.]+\(|\$[A-Z_{(]|[%{\[(<]|\.\.|[xX*•…_.-]{4,}$|process\.env|os\.environ|https?://"
+    r"|/[\w.-]*(?:/|$)"
     r"|(?i:password|passwd|secret|token|string|required|optional|none|null|false|true|your|example"
-    r"|stored|changed|unknown|same)\b"
+    r"|stored|changed|unknown|same)\b(?!\S*\d)"
 )
 """What stands for a password in documentation, and in notes that only mention one."""
 
@@ -124,8 +147,11 @@ _STAND_IN = re.compile(
 def is_likely(kind: str, found: re.Match[str]) -> bool:
     """Whether a match is a secret, where its form alone does not decide."""
     if kind == "password":
-        value = found["value"] or found["said"]
-        return not _STAND_IN.match(value) and (found["said"] is None or bool(_SAID.match(value)))
+        groups = found.groupdict()
+        said = groups.get("said")
+        if _STAND_IN.match(said or groups["value"] or groups["phrase"]):
+            return False
+        return said is None or bool(_SAID.match(said))
     if kind == "payment card":
         digits = [int(one) for one in found[0] if one.isdigit()]
         doubled = [sum(divmod(2 * one, 10)) for one in digits[-2::-2]]

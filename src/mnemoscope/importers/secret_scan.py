@@ -12,6 +12,8 @@ from mnemoscope.importers.secret_patterns import LONG_WORD, WHOLE, is_likely, se
 
 BEGIN, END = "\ue000", "\ue001"
 """Enclose the kind of a masked secret until the memory is written; they are removed from texts."""
+_INVISIBLE = re.compile("(?<=[A-Za-z0-9_-])[\u200b\u2060\ufeff\u00ad]+(?=[A-Za-z0-9_-])")
+"""Characters that web pages put into long words; no pattern would match a key with them."""
 _REST = re.compile(r"[A-Za-z0-9_+/=~%-]*")
 
 
@@ -36,7 +38,7 @@ def mask(text: str, *, again: bool = False) -> MaskedText:
     `again`: its marks are ours, and stay.
     """
     if not again:
-        text = text.replace(BEGIN, "").replace(END, "")
+        text = _INVISIBLE.sub("", text.replace(BEGIN, "").replace(END, ""))
     merged: list[tuple[int, int, str]] = []
     for start, end, kind in sorted(_spans(text)):
         if merged and start < merged[-1][1]:
@@ -70,7 +72,8 @@ def _spans(text: str) -> set[tuple[int, int, str]]:
         for match in pattern.finditer(text):
             if not is_likely(kind, match):
                 continue
-            start, end = next((match.span(name) for name in names if match[name]), match.span())
+            groups = [name for name in names if name != "quote" and match[name]]
+            start, end = match.span(groups[0]) if groups else match.span()
             if kind == "password":
                 end = start + len(text[start:end].rstrip(".,;:)")) or end
             elif kind not in WHOLE and (rest := _REST.match(text, end)):

@@ -28,6 +28,7 @@ from mnemoscope.loadtest.workload import Workload
 from mnemoscope.loadtest.writers import TurnLock, Writers
 from mnemoscope.reports.render_markdown import render
 from mnemoscope.runner.failures import error_line
+from mnemoscope.runner.private_runs import is_private, no_texts_outside
 from mnemoscope.systems.loader import CallLimits, Driver, Plan, describe
 from mnemoscope.types import Memory, Question
 
@@ -87,8 +88,10 @@ def run_load(
     measured: list[Measured] = []
     interrupted: KeyboardInterrupt | None = None
     try:
-        for one in test.steps(plans):
-            measured.append(one)
+        # Errors and lines of systems may repeat texts, which load.json would keep.
+        with no_texts_outside() if is_private(dataset) else nullcontext():
+            for one in test.steps(plans):
+                measured.append(one)
     except Interrupted as error:
         measured.append(error.measured)
         interrupted = KeyboardInterrupt()

@@ -82,6 +82,9 @@ def _counts(found: QuestionAnalysis, names: Mapping[str, str]) -> ReportTable:
         none, every = (sum(not one.found_by for one in own), sum(not one.missed_by for one in own))
         mean = sum(one.difficulty for one in own) / len(own)
         label = "all" if category is None else _category(category, names)
+        if category in found.withheld or {one.category for one in own} <= found.withheld.keys():
+            table.rows.append([label, f"{len(own):,}", "", "", "", "withheld"])
+            continue
         counts = (len(own), none, len(own) - none - every, every)
         table.rows.append([label, *(f"{n:,}" for n in counts), f"{mean:.3f}"])
     return table

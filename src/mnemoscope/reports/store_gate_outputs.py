@@ -144,11 +144,10 @@ def store_gate_comment(found: StoreGate) -> str:
             "Missing gold memories", [as_code(missing_line(one, found)) for one in found.missing]
         ),
         *_listed(
-            "Gold memories found in other words (please check)",
+            "Gold memories found in other words, or declared to be elsewhere (please check)",
             [
-                as_code(f"{one.memory} → {', '.join(one.ids)} ({one.method}, {one.share:.0%})")
+                as_code(f"{one.memory} → {', '.join(one.ids)} ({_how(one)})")
                 for one in found.followed
-                if one.method != "declared"
             ],
         ),
     ]
@@ -165,6 +164,11 @@ def _listed(title: str, items: Sequence[str]) -> list[str]:
 def _question(one: ChangedQuestion) -> str:
     text = f" {as_code(one_line(one.text, _LONGEST))}" if one.text.strip() else ""
     return f"{as_code(one.question)}{text} {one.base:.2f} → {one.cand:.2f}"
+
+
+def _how(one: Followed) -> str:
+    # What is declared was not compared: an id map can name any memory.
+    return one.method if one.method == "declared" else f"{one.method}, {one.share:.0%}"
 
 
 def _named(one: ChangedQuestion) -> str:

@@ -22,7 +22,7 @@ import platformdirs
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import encode_lines, write_atomically
-from mnemoscope._store.private_files import make_private_folder
+from mnemoscope._store.private_files import is_private_run, make_private_folder
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope._store.user_data import user_data_folder
 from mnemoscope.datasets.base import Dataset
@@ -251,8 +251,10 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
             why = problem or f"--isolation {asked} was asked for"
             return Isolation(plan.hosting, NOT_GIVEN, why=why)
         level = DECOYS if asked is None else asked
-        if level == DECOYS and self._no_decoys:
-            why = "they are not planted on the nodes of a cluster"
+        why = "decoys are not planted on the nodes of a cluster" if self._no_decoys else ""
+        if is_private_run():  # a killed run would leave them
+            why = "decoys repeat the questions, and the run is private"
+        if level == DECOYS and why:
             return Isolation(plan.hosting, LOCKED, mechanism=self._lock.name, why=why)
         return Isolation(plan.hosting, level, mechanism=self._lock.name)
 

@@ -173,7 +173,7 @@ class _LogReader:
             if not isinstance(query, str) or not query.strip():
                 raise DataError("a recall without a query", file=self._path, line=number)
             hits = values["hits"]
-            found = tuple(_strings(hits)) if isinstance(hits, list) else None
+            found = tuple(map(without_secrets, _strings(hits))) if isinstance(hits, list) else None
             self.calls.append(
                 LoggedCall(
                     line=number,
@@ -189,7 +189,9 @@ class _LogReader:
             raise DataError("a write without a text", file=self._path, line=number)
         given = [str(one) for one in (id, text) if one not in (None, "")]
         if operation == "remember":
-            own = self._unique(str(id)) if id not in (None, "") else f"line-{number}"
+            own = (
+                self._unique(without_secrets(str(id))) if id not in (None, "") else f"line-{number}"
+            )
             memories: tuple[Memory, ...] = (Memory(own, without_secrets(str(text)), at),)
         else:
             memories = self._memories(number, given[:1], at)

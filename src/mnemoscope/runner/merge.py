@@ -83,7 +83,9 @@ class JournalMerger:
         self._trials.close()
         self._timings.close()
         if self._folder.exists() and not any(self._folder.iterdir()):
-            self._folder.rmdir()
+            self._folder.resolve().rmdir()
+            if self._folder.is_symlink():
+                self._folder.unlink()
 
     def _merge(self, unit: WorkUnit) -> None:
         """Append what the journal does not contain yet, ordered as one question after the other."""

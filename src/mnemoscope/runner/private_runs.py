@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope._store.private_files import PRIVATE_RUN
+from mnemoscope._store.private_files import PRIVATE_RUN, make_private_folder
 from mnemoscope._store.run_directory import JournalLine
 from mnemoscope.datasets.base import Dataset
 from mnemoscope.runner.isolation_setup import data_paths
@@ -31,14 +32,35 @@ def check_private(dataset: Dataset, out: Path, pipeline: Pipeline, executor: str
         raise UsageError(f"--private: runs of {dataset.name} record answers and cannot be private")
     if executor != "local":
         raise UsageError("--private: a cluster gets the texts; omit --executor")
-    folders = {path.resolve().parent for path in data_paths(dataset)}
+    folders = _folders(dataset)
     place = out.resolve()
     if pipeline.answers and not any(place.is_relative_to(folder) for folder in folders):
-        inside = sorted(folders)[0] / "runs" if folders else "the dataset's folder"
+        inside = folders[0] / "runs" if folders else "the dataset's folder"
         raise UsageError(
             "a run with a reader records answers, which repeat private texts: keep it in the "
             f"dataset's folder with --out {inside}, or omit --reader"
         )
+
+
+def keep_spools_inside(dataset: Dataset, run: Path) -> None:
+    """Let workers write to a folder beside the data: a killed run leaves texts of hits there."""
+    spools, folders = run / "units", _folders(dataset)
+    if folders and not spools.is_symlink() and not spools.exists():
+        spools.symlink_to(folders[0] / f".unfinished-{secrets.token_hex(8)}")
+    if not spools.is_symlink():
+        return
+    place = spools.resolve()
+    try:
+        make_private_folder(place)
+    except OSError as error:
+        raise UsageError(
+            f"--private: unfinished results are kept beside the data, and {place} cannot be made: "
+            f"{error.strerror}"
+        ) from None
+
+
+def _folders(dataset: Dataset) -> list[Path]:
+    return sorted({path.resolve().parent for path in data_paths(dataset)})
 
 
 @contextmanager

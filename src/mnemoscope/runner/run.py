@@ -213,6 +213,10 @@ def run(
             records = []
             for directory, manifest, plan in zip(runs, manifests, plans, strict=True):
                 mixed = plan.hosting in ("child", "server")
+                if private:
+                    from mnemoscope.runner.private_runs import keep_spools_inside
+
+                    keep_spools_inside(dataset, directory.path)
                 journal = JournalMerger(
                     directory, pipeline, manifest.fingerprint, mixed=mixed, private=private
                 )

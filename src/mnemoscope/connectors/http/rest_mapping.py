@@ -152,7 +152,7 @@ class RestMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def _spaces_named(self) -> list[set[str]]:
         """The names in each request that separate the memories of one scenario from others."""
-        requests = [self.remember, self.recall, self.answer]
+        requests = [self.remember, self.recall, self.answer, *self.reset, *self.leave]
         of_all = names_in(self.headers)
         return [
             (request.names | of_all) & {"scope", "space"}
