@@ -15,8 +15,10 @@ from tests.importers.sources import corpus, files, imported
 from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.app import INTERRUPTED, invoke
 from mnemoscope.datasets.imported_folder import import_record
+from mnemoscope.datasets.leakage import leaks
 from mnemoscope.importers import kinds
 from mnemoscope.importers.source_record import ImportSource, SourceRecord
+from mnemoscope.types import Memory, Scenario
 
 
 @pytest.fixture
@@ -42,6 +44,21 @@ def test_the_record_counts_and_names_nothing_of_the_source(vault: Path, tmp_path
     assert names(tmp_path / "out") == ["corpus.jsonl", "import.json", "left-out.jsonl"]
     for path in (tmp_path / "out", *(tmp_path / "out").iterdir()):
         assert not stat.S_IMODE(path.stat().st_mode) & 0o077
+
+
+def test_names_that_look_like_labels_do_not_stop_a_run(tmp_path: Path) -> None:
+    """They were there before any question: the leakage scan would take them for labels."""
+    notes = {"answers.md": "green tea", "faq/gold.md": "red wine", "plain.md": "water"}
+    _, rows = imported(files(tmp_path / "vault", notes), tmp_path / "out")
+    sessions = {row["content"]: row["session"] for row in rows}
+    assert sessions["water"] == "plain.md"
+    assert len(set(sessions.values())) == 3
+    memories = [Memory(row["id"], row["content"], session=row["session"]) for row in rows]
+    assert list(leaks(Scenario("all", tuple(memories), ()))) == []
+    (tmp_path / "rows.csv").write_text("id,text\nanswer_7,green tea\nnote_8,water\n")
+    _, rows = imported(tmp_path / "rows.csv", tmp_path / "table")
+    assert [row["id"] for row in rows if row["content"] == "water"] == ["note_8"]
+    assert not any("answer" in row["id"] for row in rows)
 
 
 def test_an_existing_folder_is_replaced_only_on_request_and_keeps_its_questions(

@@ -16,6 +16,7 @@ import mnemoscope
 from mnemoscope._store.errors import DataError, MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import printable
 from mnemoscope.datasets.imported_folder import ImportRecord
+from mnemoscope.datasets.leakage import LABEL_ID
 from mnemoscope.datasets.strata import ImportedLine
 from mnemoscope.importers.corpus_draft import CorpusDraft
 from mnemoscope.importers.kinds import detect, reader_of
@@ -197,7 +198,7 @@ class _Import:
                 expanded_keywords=_clean(record.keywords) or None,
                 importance=record.importance,
                 at=record.at,
-                session=_clean(record.session),
+                session=_unlabelled(_clean(record.session)),
                 speaker=_clean(record.speaker),
                 metadata={
                     _clean(name): _clean(value) if isinstance(value, str) else value
@@ -218,7 +219,7 @@ class _Import:
                     return None
                 problem = f"the id of {record.place} occurs more than once, with another text"
                 raise UsageError(f"{problem}; name a column of unique ids with --id")
-            return key if isinstance(key, int) else printable(key)
+            return key if isinstance(key, int) else _unlabelled(printable(key))
         origin = record.origin or f"{record.at}#{record.session}#{record.speaker}#{record.text}"
         for number in count(1):
             id = _hashed(origin if number == 1 else f"{origin}#{number}")
@@ -228,6 +229,11 @@ class _Import:
             if known == text:
                 return None
         raise AssertionError("numbers do not end")
+
+
+def _unlabelled(name: str) -> str:
+    """The name; hashed if the leakage scan would take it for a label, such as `answers.md`."""
+    return _hashed(name) if LABEL_ID.search(name) else name
 
 
 def _hashed(text: str) -> str:
