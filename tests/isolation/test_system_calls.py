@@ -24,6 +24,7 @@ from mnemoscope.isolation.system_calls import has_filter
 
 ALLOWED, DENIED, KILLED = system_calls._ALLOW, 0x00050000 | errno.EPERM, system_calls._KILL
 OWN, OLDER, NEWER, ADDRESS = 5000, 4000, 6000, 0x7F00_0000_0000
+BEFORE_THE_IDS_BEGAN_AGAIN = 7000
 
 
 def decide(machine: str, number: int, *arguments: int, arch: int = 0) -> int:
@@ -37,7 +38,8 @@ def decide(machine: str, number: int, *arguments: int, arch: int = 0) -> int:
     place, loaded = 0, 0
     while True:
         step = steps[place]
-        value = OWN if step.value == system_calls._OWN else step.value
+        known = {system_calls._OWN: OWN, system_calls._OLDER: BEFORE_THE_IDS_BEGAN_AGAIN}
+        value = known.get(step.value, step.value)
         place += 1
         match step.code:
             case system_calls._RETURN:
@@ -63,6 +65,8 @@ def test_the_filter_decides_by_process(machine: str) -> None:
     for number in calls.act_on:
         found = [decide(machine, number, pid) for pid in (0, OWN, NEWER, OLDER)]
         assert found == [ALLOWED, ALLOWED, ALLOWED, DENIED]
+        for pid in (BEFORE_THE_IDS_BEGAN_AGAIN, BEFORE_THE_IDS_BEGAN_AGAIN + 1):
+            assert decide(machine, number, pid) == DENIED
     for number, first in zip(calls.set_priority, (0, 1), strict=True):
         process, group, user = first, first + 1, first + 2
         assert decide(machine, number, process, OWN) == ALLOWED
@@ -192,6 +196,33 @@ print(json.dumps(done))
 
 def test_honest_systems_use_threads_processes_limits_and_priorities(locked: None) -> None:
     assert prints(HONEST) == [0, 2, 4, "said", "found"]
+
+
+ON_OUR_PROCESS = """
+import json, os, sys
+parent, denied = int(sys.argv[1]), 0
+for act in (
+    lambda: os.setpriority(os.PRIO_PROCESS, parent, os.getpriority(os.PRIO_PROCESS, parent)),
+    lambda: os.sched_setaffinity(parent, os.sched_getaffinity(parent)),
+):
+    try:
+        act()
+    except PermissionError:
+        denied += 1
+print(json.dumps([os.getpid(), denied]))
+"""
+
+
+def test_ids_that_began_again_do_not_make_our_process_look_newer(locked: None) -> None:
+    last = Path("/proc/sys/kernel/ns_last_pid")
+    try:
+        last.write_text("2")
+    except OSError:
+        missing("the ids of processes cannot be made to begin again")
+    own, denied = prints(ON_OUR_PROCESS, str(os.getpid()))
+
+    assert own < os.getpid()
+    assert denied == 2
 
 
 def test_a_program_in_node_runs(locked: None) -> None:

@@ -5,7 +5,6 @@ Each worker starts the same commands, and each start prints the same warnings.
 
 from __future__ import annotations
 
-import fcntl
 import mmap
 import re
 import tempfile
@@ -13,6 +12,8 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import blake2b
+
+from mnemoscope._store.file_locks import lock_range, unlock_range
 
 _PLACES = 1 << 15
 _KEY = 8
@@ -33,11 +34,11 @@ class ShownLines:
         """Note a line of a command; return whether it is new."""
         key = blake2b(repr((tuple(words), line)).encode(), digest_size=_KEY).digest()
         with self._threads, suppress(OSError):
-            fcntl.lockf(self._file, fcntl.LOCK_EX)
+            lock_range(self._file)
             try:
                 return self._insert(key)
             finally:
-                fcntl.lockf(self._file, fcntl.LOCK_UN)
+                unlock_range(self._file)
         return True
 
     def _insert(self, key: bytes) -> bool:

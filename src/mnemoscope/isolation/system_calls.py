@@ -12,7 +12,9 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 # Fields of the kernel's seccomp_data; of an argument, the lower half on these machines.
@@ -26,6 +28,9 @@ _SET_FILTER, _IS_KNOWN = 1, 2
 _KEEP_SPEED = 1 << 2
 _OWN = 0xFFFFFFFF
 """Stands for the id of the child, which is known after the fork."""
+_OLDER = 0xFFFFFFFE
+"""Stands for the lowest id above the child's that was taken before the fork."""
+_HIGHEST_ID = 1 << 22
 
 
 class _Calls(NamedTuple):
@@ -101,6 +106,8 @@ class SystemCallFilter:
         assert calls is not None
         steps = list(_steps(calls))
         self._own = [place for place, step in enumerate(steps) if step.value == _OWN]
+        self._older = [place for place, step in enumerate(steps) if step.value == _OLDER]
+        self._ids = _ids_above(_last_id())
         self._steps = (_Step * len(steps))(*steps)
         program = _Program(len(steps), self._steps)
         self._syscall = ctypes.CDLL(None, use_errno=True).syscall
@@ -110,13 +117,30 @@ class SystemCallFilter:
         self._try = [*map(ctypes.c_long, (calls.set_limits, os.getpid(), 0, 1, 0))]
 
     def __call__(self) -> None:
-        for place in self._own:
-            self._steps[place].value = os.getpid()
+        own = os.getpid()
+        older = next((id for id in self._ids if id > own), _HIGHEST_ID)
+        for places, id in ((self._own, own), (self._older, older)):
+            for place in places:
+                self._steps[place].value = id
         if self._syscall(*self._install, self._program):
             raise OSError(ctypes.get_errno(), "the filter of system calls cannot be set")
         self._syscall(*self._try)
         if ctypes.get_errno() != errno.EPERM:
             raise PermissionError("it could set the limits of our process")
+
+
+def _last_id() -> int:
+    """The id that was given last, in this namespace of processes."""
+    return int(Path("/proc/loadavg").read_text().split()[-1])
+
+
+def _ids_above(last: int) -> list[int]:
+    """The ids of processes and threads above the last one given, which are older; sorted."""
+    ids: set[int] = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            ids.update(int(thread.name) for thread in (process / "task").iterdir())
+    return sorted(id for id in ids if id > last)
 
 
 def _steps(calls: _Calls) -> Iterator[_Step]:
@@ -161,10 +185,12 @@ def _only_own_limits() -> Iterator[_Step]:
 def _only_not_older(argument: int) -> Iterator[_Step]:
     """Not a process that is older than the child, as ours are.
 
-    Libraries name their threads by ids, which are not known here. Ids rise with time.
+    Libraries name their threads by ids, which are not known here. Ids rise with time, and start
+    again from the lowest: ids from the child's to the next that was taken before it are newer.
     """
     yield _load(_ARGUMENTS + argument * _ARGUMENT)
     yield from _if(_EQUAL, 0, _return(_ALLOW))
+    yield from _if(_AT_LEAST, _OLDER, _deny())
     yield from _if(_AT_LEAST, _OWN, _return(_ALLOW))
     yield _deny()
 

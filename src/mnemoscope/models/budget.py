@@ -6,7 +6,6 @@ afterwards, so the limit holds for concurrent requests too. `CostEstimate` gives
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
 import threading
@@ -18,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.file_locks import lock_range, unlock_range
 from mnemoscope._store.private_files import open_private
 from mnemoscope.models.chat import Prompt
 from mnemoscope.models.http_errors import PerProcess
@@ -122,11 +122,11 @@ class Budget:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Keep other processes out; fcntl locks do not hold between threads, hence `_turn`."""
-        fcntl.lockf(self._file, fcntl.LOCK_EX)
+        lock_range(self._file)
         try:
             yield
         finally:
-            fcntl.lockf(self._file, fcntl.LOCK_UN)
+            unlock_range(self._file)
 
 
 class CostEstimate:

@@ -6,11 +6,8 @@ computing the same content at the same time. Every value can be computed again.
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mnemoscope._store.errors import DataError, MnemoscopeError
+from mnemoscope._store.file_locks import lock_range, unlock_range
 from mnemoscope._store.private_files import (
     is_private_run,
     make_private,
@@ -89,22 +87,14 @@ class _BucketLocks:
             self._changed.wait_for(lambda: self._taken.isdisjoint(buckets))
             self._taken |= buckets
         # In ascending order everywhere, so that two processes never wait for each other.
-        waiting = sorted(buckets, reverse=True) if self.file >= 0 else []
+        waiting = sorted(buckets) if self.file >= 0 else []
         try:
-            while waiting:
-                try:
-                    fcntl.lockf(self.file, fcntl.LOCK_EX, 1, waiting[-1])
-                    waiting.pop()
-                except OSError as error:
-                    # The kernel sees processes, not threads. It may take two pairs of threads that
-                    # wait in order for a deadlock; the lock is free once its holder is done.
-                    if error.errno != errno.EDEADLK:
-                        raise
-                    time.sleep(0.005)
+            for bucket in waiting:
+                lock_range(self.file, 1, bucket)
             yield
         finally:
-            for bucket in buckets if self.file >= 0 else ():
-                fcntl.lockf(self.file, fcntl.LOCK_UN, 1, bucket)
+            for bucket in waiting:
+                unlock_range(self.file, 1, bucket)
             with self._changed:
                 self._taken -= buckets
                 self._changed.notify_all()
