@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from mnemoscope.stats.clustered import (
     ClusterSums,
@@ -113,6 +114,34 @@ def test_fewer_than_five_clusters_speak_of_these_only(
     found = (row.delta, row.se, *row.interval(row.critical()), row.p)
     assert row.these_only
     assert found == pytest.approx(expected, abs=5.1e-5)
+
+
+def test_few_questions_find_no_more_than_the_exact_sign_test() -> None:
+    """Every number of gained and lost questions of one cluster with fewer than thirty."""
+    found = 0
+    for n in range(1, 30):
+        for gained in range(n + 1):
+            for lost in range(n - gained + 1):
+                row = difference(column([gained - lost], [n], [gained + lost]))
+                low, high = row.interval(row.critical())
+                is_found = low > 0 or high < 0
+                found += is_found
+                assert is_found == (row.p < 0.05)
+                assert high - low <= 4 * row.span + 1e-9
+                if is_found:
+                    exact = binomtest(gained, gained + lost).pvalue
+                    assert exact < 0.06, (n, gained, lost)
+                if n < 6:
+                    assert not is_found
+    assert found > 1000
+
+
+def test_more_questions_have_the_normal_quantile() -> None:
+    row = difference(column([9], [30], [9]))
+    assert row.critical() == pytest.approx(1.95996, abs=1e-5)
+    assert difference(column([9], [29], [9])).critical() == pytest.approx(
+        1.959964 / np.sqrt(1 - 1.959964**2 / 29)
+    )
 
 
 def test_two_to_four_clusters_also_have_an_interval_for_others() -> None:

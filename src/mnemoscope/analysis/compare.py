@@ -10,7 +10,7 @@ they have intervals but no verdict.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf, nan
+from math import nan
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -104,7 +104,7 @@ class Row(msgspec.Struct, frozen=True):
     effect_label: str
     detectable: float | None
     """The difference that this rule finds with power 0.8; None where no question changed, since
-    the variance of the differences is then unknown."""
+    the variance of the differences is then unknown, and where it exceeds the metric's range."""
     detectable_range: tuple[float, float] | None
     """Its 80 % limits: the standard error is itself an estimate."""
     these_only: bool
@@ -478,7 +478,7 @@ def _row(
         effect = float(deltas.mean()) / spread if spread > 1e-12 else 0.0
     changed = bool((np.abs(deltas) > 1e-12).any())
     limits = detectable(found, critical) if changed else None
-    if limits is not None and limits.delta == inf:
+    if limits is not None and limits.delta > found.span:  # no difference can be so large
         limits = None
     beyond = beyond_these(column, found.span)
     return Row(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from math import asin, exp, log2, pi, sin, sqrt
+from math import asin, exp, inf, log2, pi, sin, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ import scipy  # imports a part of itself when it is first used
 from numpy.typing import NDArray
 
 FEW_CLUSTERS, MANY_CLUSTERS = 5, 50
+FEW_QUESTIONS = 30
 FAILED = ("error", "timeout", "not-indexed")
 _MEASURES = {
     "hit": ir_measures.Success,
@@ -229,7 +230,10 @@ def tail(statistic: float, sizes: NDArray[np.float64]) -> float:
     if statistic == 0:
         return 1.0
     if count < FEW_CLUSTERS:
-        return float(2 * scipy.stats.norm.sf(statistic))
+        n = sizes.sum()
+        # The score test of few questions: the variance around zero, not around the mean.
+        score = statistic / sqrt(1 + statistic**2 / n) if n < FEW_QUESTIONS else statistic
+        return float(2 * scipy.stats.norm.sf(score))
     if len(set(sizes.tolist())) == 1:
         return float(2 * scipy.stats.t.sf(statistic, count - 1))
     weights = sizes / sizes.sum()
@@ -248,14 +252,17 @@ def tail(statistic: float, sizes: NDArray[np.float64]) -> float:
 
 
 def critical(alpha: float, sizes: NDArray[np.float64]) -> float:
-    """The |t| that clusters of these sizes exceed with probability alpha."""
+    """The |t| that clusters of these sizes exceed with probability alpha; infinite if none do."""
     return _critical(alpha, tuple(sorted(sizes.tolist())))
 
 
 @lru_cache
 def _critical(alpha: float, sizes: tuple[float, ...]) -> float:
     if len(sizes) < FEW_CLUSTERS:
-        return float(scipy.stats.norm.isf(alpha / 2))
+        z, n = float(scipy.stats.norm.isf(alpha / 2)), sum(sizes)
+        if n >= FEW_QUESTIONS:
+            return z
+        return z / sqrt(1 - z**2 / n) if n > z**2 else inf
     start = float(scipy.stats.t.isf(alpha / 2, len(sizes) - 1))
     if len(set(sizes)) == 1:
         return start
@@ -300,7 +307,7 @@ def level(values: Sequence[float], clusters: Sequence[str]) -> tuple[float, floa
     sizes = np.array([len(group) for group in groups.values()], dtype=float)
     n, mean, z = len(values), fmean(values), float(scipy.stats.norm.ppf(0.975))
     enough = len(groups) >= FEW_CLUSTERS
-    wide = critical(0.05, sizes)
+    wide = critical(0.05, sizes) if enough else z
     if mean in (0.0, 1.0):
         return _wilson(mean, n, wide)
     noise, spread = mean * (1 - mean), float(np.var(values))

@@ -161,7 +161,7 @@ def _repeat(
         return
     tests = maxima.tests if row.role == "secondary" else 1
     ledger.number(f"{name} p", row.p, min(1.0, tests * again.tail(statistic, sizes)), 1e-5)
-    expected = again.critical(alpha / tests, sizes)
+    expected = min(again.critical(alpha / tests, sizes), 2 * row.span / se)
     ledger.number(f"{name} critical value", row.critical, expected, 1e-4 * expected)
 
 

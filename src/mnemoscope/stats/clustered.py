@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 ALPHA = 0.05
 FEW_CLUSTERS = 5
 """Below this number of clusters an interval does not generalise to other clusters."""
+FEW_QUESTIONS = 30
+"""Below this number of questions of few clusters, the normal quantile finds too much."""
 _P_DIGITS = 8
 """Decimals of p: below them the integral has the noise of the processor's arithmetic."""
 _LEAST_P = 1e-8
@@ -80,14 +82,30 @@ class Difference(NamedTuple):
     @property
     def p(self) -> float:
         """The two-sided p, at least 1e-8; below alpha if and only if the interval excludes zero."""
-        of_these = self.these_only
-        p = two_sided_p(self.statistic) if of_these else tail(self.statistic, self.sizes)
+        t = self.statistic
+        if not self.these_only:
+            p = tail(t, self.sizes)
+        elif self.n < FEW_QUESTIONS:
+            p = two_sided_p(t / sqrt(1 + t**2 / self.n))
+        else:
+            p = two_sided_p(t)
         return max(round(p, _P_DIGITS), _LEAST_P)
 
     def critical(self, alpha: float = ALPHA) -> float:
-        if self.these_only:
-            return normal_quantile(1 - alpha / 2)
-        return critical_value(alpha, self.sizes)
+        """Return how many standard errors the interval reaches.
+
+        Few questions that all change alike have no spread of their own. Their interval is the score
+        interval: it has the differences that the data do not refuse when the variance is taken
+        around each of them. Five of five gained are then no finding, as by the exact sign test.
+        """
+        if not self.these_only:
+            return critical_value(alpha, self.sizes)
+        z = normal_quantile(1 - alpha / 2)
+        if self.n >= FEW_QUESTIONS:
+            return z
+        whole = 2 * self.span / self.se
+        rest = 1 - z**2 / self.n
+        return min(whole, z / sqrt(rest)) if rest > 0 else whole
 
     def interval(self, critical: float) -> Interval:
         """Return delta ± critical · se, which is not clipped: clipped ends could touch zero."""
