@@ -445,6 +445,7 @@ def test_a_system_that_cannot_run_is_one_error_before_anything_runs(
         (("run", "strata", "-s", "bm52"), "unknown system 'bm52': did you mean 'bm25'?"),
         (("run", "locomo", "--sytem", "bm25"), "unknown option --sytem: did you mean --system?"),
         (("run", "locomo", "-s", "bm25", "--baselin", "no"), "did you mean --baselines?"),
+        (("run", "locomo", "-s", "bm25", "--no-baseline"), "did you mean --no-baselines?"),
         (("run", "strata", "-s", "nowhere:X"), "cannot import system 'nowhere:X'"),
         (("run", "strata", "-s", "bm25,k=1"), "has no option 'k': did you mean 'k1'?"),
         (("run", "strata", "-s", "bm25,k1"), "write name,key=value"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -13,11 +14,13 @@ from cyclopts import App, CycloptsError, Parameter
 import mnemoscope
 from mnemoscope._store.errors import EditedRun, MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import printable
+from mnemoscope._store.suggest import nearest
 from mnemoscope.cli.console import LogLines, err, say
 from mnemoscope.cli.overview import ABOUT, COMMANDS
 
 FAILURE, USAGE, NOT_COMPARABLE, EDITED, INTERRUPTED = 1, 2, 3, 4, 130
 _ERROR = "[bold red]error:[/] "
+_LACKS_VALUE = re.compile(r"parameter (--[\w-]+) requires an argument")
 _REMEDIES = {
     errno.ENOSPC: "; the disk is full: free some space and repeat the command to continue",
     errno.ENOTDIR: "; a file is in the place of a folder: choose another path",
@@ -55,7 +58,7 @@ def invoke(arguments: Sequence[str]) -> int:
         )
         sys.stdout.flush()
     except CycloptsError as error:
-        say(err, " ".join(str(error).split()), before=_ERROR)
+        say(err, " ".join(str(error).split()) + _meant(error, arguments), before=_ERROR)
         err.print("[dim]`mnemoscope COMMAND --help` shows examples[/]")
         return USAGE
     except UsageError as error:
@@ -75,6 +78,17 @@ def invoke(arguments: Sequence[str]) -> int:
         say(err, "interrupted")
         return INTERRUPTED
     return result if isinstance(result, int) else 0
+
+
+def _meant(error: CycloptsError, arguments: Sequence[str]) -> str:
+    """The flag that a misspelt last one resembles: commands take options of datasets as well."""
+    found = _LACKS_VALUE.search(str(error))
+    if found is None:
+        return ""
+    [*_, command], _ = app.parse_commands(arguments)[1:]
+    flags = {name for argument in command.assemble_argument_collection() for name in argument.names}
+    near = "" if found[1] in flags else nearest(found[1], flags)
+    return near and f" There is no such flag: did you mean {near}?"
 
 
 def _exit_code(error: MnemoscopeError) -> int:
