@@ -26,6 +26,7 @@ DATASETS = Registry(
     {
         "locomo": Entry("mnemoscope.datasets.locomo:Locomo"),
         "longmemeval": Entry("mnemoscope.datasets.longmemeval:LongMemEval"),
+        "beam": Entry("mnemoscope.datasets.beam:Beam"),
         "strata": Entry("mnemoscope.datasets.strata:Strata"),
         "beir": Entry("mnemoscope.datasets.beir:Beir"),
         "personas": Entry("mnemoscope.datasets.personas:Personas"),
