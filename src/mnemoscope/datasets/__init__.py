@@ -27,6 +27,8 @@ DATASETS = Registry(
         "locomo": Entry("mnemoscope.datasets.locomo:Locomo"),
         "longmemeval": Entry("mnemoscope.datasets.longmemeval:LongMemEval"),
         "beam": Entry("mnemoscope.datasets.beam:Beam"),
+        "memoryagentbench": Entry("mnemoscope.datasets.memoryagentbench:MemoryAgentBench"),
+        "precisionmembench": Entry("mnemoscope.datasets.precisionmembench:PrecisionMemBench"),
         "strata": Entry("mnemoscope.datasets.strata:Strata"),
         "beir": Entry("mnemoscope.datasets.beir:Beir"),
         "personas": Entry("mnemoscope.datasets.personas:Personas"),

@@ -71,6 +71,10 @@ JUDGES = Registry(
             "mnemoscope.judges.plain_judges:Exact",
             "1 if the answer equals the normalised reference; no model",
         ),
+        "substring": Entry(
+            "mnemoscope.judges.plain_judges:Substring",
+            "1 if the answer contains the normalised reference, as MemoryAgentBench; no model",
+        ),
         "f1": Entry(
             "mnemoscope.judges.plain_judges:F1",
             "LoCoMo's official word overlap, by category; no model",
