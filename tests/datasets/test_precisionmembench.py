@@ -148,7 +148,7 @@ def write(folder: Path, case: dict[str, Any]) -> Path:
 def test_the_text_has_the_names_of_a_belief_unless_told_otherwise(tmp_path: Path) -> None:
     data = write(tmp_path, {"expect": {"relevantBeliefs": {"shouldOnlyInclude": ["b-1"]}}})
     texts = [
-        next(PrecisionMemBench(data, text=text).scenarios()).memories[0].text  # type: ignore[arg-type]
+        next(PrecisionMemBench(data, text=text).scenarios()).memories[0].text
         for text in ("named", "content")
     ]
     assert texts == ["redis, cache: Redis holds sessions.", "Redis holds sessions."]

@@ -103,7 +103,7 @@ def test_a_query_is_asked_of_the_sessions_before_its_own(write: Write) -> None:
 def test_nothing_that_a_system_sees_tells_fillers_or_labels(write: Write) -> None:
     """The cheat: drop what is named Enhanced, or search the extracted memories."""
     for granularity in ("session", "turn"):
-        dataset = RealMem(write(), granularity=granularity)  # type: ignore[arg-type]
+        dataset = RealMem(write(), granularity=granularity)
         for scenario in dataset.scenarios():
             seen = str(scenario.memories)
             assert not any(word in seen for word in ("Enhanced", "Travel", "uuid", "LABEL"))

@@ -62,15 +62,15 @@ _PATH = re.compile(
 )
 
 
-class _Message(msgspec.Struct, frozen=True):
+class _BatchMessage(msgspec.Struct, frozen=True):
     role: str
     id: int
     content: str
     time_anchor: str | None = None
 
 
-class _Batch(msgspec.Struct, frozen=True):
-    turns: list[list[_Message]]
+class _BatchRow(msgspec.Struct, frozen=True):
+    turns: list[list[_BatchMessage]]
 
 
 class _Probe(msgspec.Struct, frozen=True):
@@ -85,13 +85,13 @@ class _Probe(msgspec.Struct, frozen=True):
     expected_compliance: str | None = None
 
 
-class _Session(NamedTuple):
+class _BatchSession(NamedTuple):
     """A batch: one sitting of the user, with the date of its first message."""
 
     name: str
     anchor: str
     at: datetime | None
-    turns: list[list[_Message]]
+    turns: list[list[_BatchMessage]]
 
 
 def _pinned_files() -> dict[str, PinnedFile]:
@@ -126,7 +126,7 @@ class Beam(TreeDataset):
             "three abilities (summarization, event ordering, instruction following) are not "
             "lookups: read the figures by ability",
         ),
-        answers=AnswerNeeds(provides=("rubric items",)),
+        answers=AnswerNeeds(model_judge="nuggets", provides=("rubric items",)),
     )
 
     def __init__(
@@ -187,14 +187,14 @@ class Beam(TreeDataset):
         self._counts["questions"] += len(questions)
         return Scenario(name, tuple(memories), questions)
 
-    def _sessions(self, name: str) -> list[_Session]:
+    def _sessions(self, name: str) -> list[_BatchSession]:
         file = f"{name}/{_CHAT}"
         if self.chat == "truncated" and f"{name}/{_TRUNCATED}" in self.tree.places:
             file = f"{name}/{_TRUNCATED}"
             self._counts["truncated chats"] += 1
         if file not in self.tree.places:
             raise DataError(f"{file} is missing", file=self.path)
-        found: list[_Session] = []
+        found: list[_BatchSession] = []
         for batch in self._batches(file):
             session = f"{name}/s{len(found) + 1:02}"
             anchors = [m.time_anchor for turn in batch.turns for m in turn if m.time_anchor]
@@ -206,17 +206,17 @@ class Beam(TreeDataset):
             at = self._date(anchor, file) if anchor else None
             if at and found and found[-1].at and at < found[-1].at:
                 self.findings.add("unsorted dates", session)
-            found.append(_Session(session, anchor, at, batch.turns))
+            found.append(_BatchSession(session, anchor, at, batch.turns))
         return found
 
-    def _batches(self, file: str) -> Iterator[_Batch]:
+    def _batches(self, file: str) -> Iterator[_BatchRow]:
         """The batches of a chat; in 10M, those of each of its plans, one after the other."""
         place = self.tree.places[file]
         for position, row in enumerate(self.tree.decoded(file, list[dict[str, Any]])):
             nested = [row] if "turns" in row else [one for plan in row.values() for one in plan]
             for one in nested:
                 about = f"in element {position + 1} of the chat: "
-                yield converted(one, _Batch, place, 1, about)
+                yield converted(one, _BatchRow, place, 1, about)
 
     def _date(self, anchor: str, file: str) -> datetime:
         try:
@@ -225,7 +225,7 @@ class Beam(TreeDataset):
             problem = f"cannot read the date {anchor!r}; expected one such as 'March-15-2024'"
             raise DataError(problem, file=self.tree.places[file]) from None
 
-    def _memories(self, session: _Session) -> Iterator[tuple[Memory, list[int]]]:
+    def _memories(self, session: _BatchSession) -> Iterator[tuple[Memory, list[int]]]:
         """The memories of a session, each with the ids of its messages."""
         head = f"[{session.anchor}]\n" if self.dates and session.anchor else ""
         whole = [message for turn in session.turns for message in turn]
@@ -245,7 +245,7 @@ class Beam(TreeDataset):
             lines = "\n".join(f"{message.role}: {texts[message.id]}" for message in group)
             yield Memory(id, head + lines, session.at, session.name), [one.id for one in group]
 
-    def _text(self, session: _Session, message: _Message) -> str:
+    def _text(self, session: _BatchSession, message: _BatchMessage) -> str:
         text, marker, _ = message.content.partition(_MARKER)
         place = f"{session.name}:{message.id:05}"
         if marker:

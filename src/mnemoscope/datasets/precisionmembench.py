@@ -44,13 +44,13 @@ class _Belief(msgspec.Struct, frozen=True):
     superseded_by: str | None = None
 
 
-class _Listed(msgspec.Struct, frozen=True, rename="camel"):
+class _BeliefLists(msgspec.Struct, frozen=True, rename="camel"):
     should_only_include: list[str] | None = None
     must_exclude: list[str] = []
 
 
 class _Expected(msgspec.Struct, frozen=True, rename="camel"):
-    relevant_beliefs: _Listed = _Listed()
+    relevant_beliefs: _BeliefLists = _BeliefLists()
 
 
 class _CaseRow(msgspec.Struct, frozen=True, rename="camel"):

@@ -57,7 +57,7 @@ class _TurnRow(msgspec.Struct, frozen=True):
     research_document: str = ""
 
 
-class _Conversation(msgspec.Struct, frozen=True):
+class _DayConversation(msgspec.Struct, frozen=True):
     date: str
     conversation: list[_TurnRow]
 
@@ -168,7 +168,7 @@ class Rhelm(TreeDataset):
         person = _Person([], {}, defaultdict(list), {}, {})
         shared_at: dict[str, datetime] = {}
         for file in self._files["conversations"][name]:
-            content = self.tree.decoded(file, _Conversation)
+            content = self.tree.decoded(file, _DayConversation)
             self._counts["sessions"] += 1
             self._counts["turns"] += len(content.conversation)
             for turn in content.conversation:
@@ -182,7 +182,7 @@ class Rhelm(TreeDataset):
         person.memories.sort(key=lambda one: one.at or datetime.min.replace(tzinfo=UTC))
         return person
 
-    def _add_session(self, name: str, content: _Conversation, person: _Person) -> None:
+    def _add_session(self, name: str, content: _DayConversation, person: _Person) -> None:
         session = f"{name}/{content.date}"
         head = f"[{content.date}]\n" if self.dates else ""
         texts = [f"user: {turn.user}\nassistant: {turn.assistant}" for turn in content.conversation]

@@ -101,6 +101,10 @@ JUDGES = Registry(
             "mnemoscope.judges.longmemeval_judge:LongMemEvalJudge",
             "a model replies yes or no, by the official rules of LongMemEval or deviations by name",
         ),
+        "nuggets": Entry(
+            "mnemoscope.judges.nuggets_judge:NuggetsJudge",
+            "a model marks each item of a rubric; BEAM's official score or the mean mark, by name",
+        ),
         "likelihood": Entry(
             "mnemoscope.judges.likelihood:LikelihoodGain",
             "how much the recalled text raises the likelihood of the reference; small local model",
