@@ -126,27 +126,35 @@ def test_nothing_a_system_sees_says_that_a_belief_is_superseded(
     assert ages == sorted(ages) and len(ages) == 34
 
 
-def write(folder: Path, case: dict[str, Any]) -> Path:
-    belief = {
-        "_id": "b-1",
-        "user_id": "test-user",
-        "type": "entity",
-        "canonical_name": "redis",
-        "aliases": ["cache"],
-        "content": "Redis holds sessions.",
-        "scope": ["domain:code"],
-        "epistemic_status": "active",
-        "pinned": False,
-        "created_at": "2026-09-01T00:00:00Z",
-    }
-    own = {"caseId": "c", "category": "x", "scope": ["domain:code"], "query": "cache?", **case}
-    (folder / "beliefs.seed.json").write_text(json.dumps([belief]))
-    (folder / "retrieval.cases.json").write_text(json.dumps([own]))
+BELIEF = {
+    "_id": "b-1",
+    "user_id": "test-user",
+    "type": "entity",
+    "canonical_name": "redis",
+    "aliases": ["cache"],
+    "content": "Redis holds sessions.",
+    "scope": ["domain:code"],
+    "epistemic_status": "active",
+    "pinned": False,
+    "created_at": "2026-09-01T00:00:00Z",
+}
+CASE = {
+    "caseId": "c",
+    "category": "x",
+    "scope": ["domain:code"],
+    "query": "cache?",
+    "expect": {"relevantBeliefs": {"shouldOnlyInclude": ["b-1"]}},
+}
+
+
+def write(folder: Path, **changed: Any) -> Path:
+    (folder / "beliefs.seed.json").write_text(json.dumps([BELIEF]))
+    (folder / "retrieval.cases.json").write_text(json.dumps([CASE | changed]))
     return folder
 
 
 def test_the_text_has_the_names_of_a_belief_unless_told_otherwise(tmp_path: Path) -> None:
-    data = write(tmp_path, {"expect": {"relevantBeliefs": {"shouldOnlyInclude": ["b-1"]}}})
+    data = write(tmp_path)
     texts = [
         next(PrecisionMemBench(data, text=text).scenarios()).memories[0].text
         for text in ("named", "content")
@@ -155,6 +163,6 @@ def test_the_text_has_the_names_of_a_belief_unless_told_otherwise(tmp_path: Path
 
 
 def test_a_case_that_names_an_unknown_belief_is_refused(tmp_path: Path) -> None:
-    data = write(tmp_path, {"expect": {"relevantBeliefs": {"shouldOnlyInclude": ["b-2"]}}})
+    data = write(tmp_path, expect={"relevantBeliefs": {"shouldOnlyInclude": ["b-2"]}})
     with pytest.raises(DataError, match="c: there is no belief 'b-2'"):
         list(PrecisionMemBench(data).scenarios())

@@ -212,11 +212,11 @@ class Beam(TreeDataset):
     def _batches(self, file: str) -> Iterator[_BatchRow]:
         """The batches of a chat; in 10M, those of each of its plans, one after the other."""
         place = self.tree.places[file]
-        for position, row in enumerate(self.tree.decoded(file, list[dict[str, Any]])):
-            nested = [row] if "turns" in row else [one for plan in row.values() for one in plan]
-            for one in nested:
-                about = f"in element {position + 1} of the chat: "
-                yield converted(one, _BatchRow, place, 1, about)
+        for position, row in enumerate(self.tree.decoded(file, list[dict[str, Any]]), 1):
+            about = f"in element {position} of the chat: "
+            plans = [[row]] if "turns" in row else list(row.values())
+            for batches in plans:
+                yield from converted(batches, list[_BatchRow], place, 1, about)
 
     def _date(self, anchor: str, file: str) -> datetime:
         try:

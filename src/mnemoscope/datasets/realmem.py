@@ -9,7 +9,6 @@ gave the assistant, are labels and are never ingested.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,7 +38,8 @@ _PINS = {
 }
 """Person to the sha256 and the size of their file."""
 _FILLER = "Enhanced:"
-_DATE = re.compile(r"(\d{4}-\d\d-\d\d)\b.*")
+_DAY = len("2025-12-15")
+"""The weekday follows the date."""
 
 
 class _SaidTurn(msgspec.Struct, frozen=True):
@@ -149,11 +149,11 @@ class RealMem(TreeDataset):
             yield Scenario(name, memories, questions)
 
     def _date(self, row: _SessionRow, file: str) -> datetime:
-        found = _DATE.fullmatch(row.current_time)
-        if found is None:
+        try:
+            return datetime.fromisoformat(row.current_time[:_DAY]).replace(tzinfo=UTC)
+        except ValueError:
             problem = f"{row.session_identifier}: cannot read the date {row.current_time!r}"
-            raise DataError(problem, file=self.tree.places[file])
-        return datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+            raise DataError(problem, file=self.tree.places[file]) from None
 
     def _memories(self, id: str, session: _Dated) -> Iterator[Memory]:
         head = f"[{session.row.current_time}]\n" if self.dates else ""

@@ -205,7 +205,8 @@ class Rhelm(TreeDataset):
                 raise DataError(f"{file}: its name has no date", file=self.tree.places[file])
             day = "-".join(parts.groups())
             id = f"{name}/e{number:03}"
-            person.memories.append(Memory(id, self._text(file), _midnight(day), id))
+            at = self._midnight(day, self.tree.places[file])
+            person.memories.append(Memory(id, self._text(file), at, id))
             person.emails[day].append(id)
             person.days[id] = day
             self._counts["emails"] += 1
@@ -225,6 +226,12 @@ class Rhelm(TreeDataset):
             person.attachments[label] = id
             self._counts["attachments"] += 1
 
+    def _midnight(self, day: str, place: Path) -> datetime:
+        try:
+            return datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
+        except ValueError:
+            raise DataError(f"cannot read the date {day!r}", file=place) from None
+
     def _text(self, file: str) -> str:
         try:
             return self.tree.content(file).decode()
@@ -240,7 +247,7 @@ class Rhelm(TreeDataset):
         return Question(
             id,
             row.question,
-            _midnight(row.question_date),
+            self._midnight(row.question_date, self.path),
             reference=row.answer,
             category=row.question_type,
             evidence=self._evidence(id, row, person),
@@ -309,7 +316,3 @@ def _name_of(path: str) -> str | None:
 
 def _utc(at: datetime) -> datetime:
     return at.replace(tzinfo=UTC)
-
-
-def _midnight(day: str) -> datetime:
-    return datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)

@@ -90,7 +90,7 @@ class FileTree:
         """The JSON content of a file."""
         try:
             return msgspec.json.decode(self.content(name), type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DataError(str(error), file=self.places[name]) from None
 
     def sha256(self, names: Iterable[str]) -> str:
