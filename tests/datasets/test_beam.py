@@ -5,25 +5,22 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import re
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from tests.lexical_recall import lexical_recall
 
 from mnemoscope._store.errors import DataError, MissingData
 from mnemoscope.datasets import open_dataset
 from mnemoscope.datasets.beam import ABILITIES, Beam
 from mnemoscope.datasets.dataset_check import check
-from mnemoscope.systems.builtin.bm25_index import Bm25Index
 from mnemoscope.types import Scenario
 
 Shared = Callable[[str], Path]
 Write = Callable[..., Path]
-WORD = re.compile(r"\w+")
 
 
 @pytest.fixture(scope="module")
@@ -69,21 +66,8 @@ def test_sessions_have_dates_that_never_go_back(chats: tuple[Beam, list[Scenario
 
 
 def test_the_bm25_row_of_the_facts_is_reproduced(chats: tuple[Beam, list[Scenario]]) -> None:
-    """With its tokens: \\w+, lower case, nothing stemmed or left out; ties by position."""
-    values: dict[int, list[float]] = {5: [], 10: [], 20: []}
-    for scenario in chats[1]:
-        index = Bm25Index(1.5, 0.75)
-        index.add([WORD.findall(memory.text.lower()) for memory in scenario.memories])
-        place = {memory.id: number for number, memory in enumerate(scenario.memories)}
-        for question in (one for one in scenario.questions if one.evidence):
-            scores = index.scores(WORD.findall(question.text.lower()))
-            ranking = np.argsort(-scores, kind="stable")
-            wanted = {place[id] for id in question.evidence}
-            for k, found in values.items():
-                found.append(len(wanted & {*ranking[:k].tolist()}) / len(wanted))
-    means = {k: round(float(np.mean(found)), 4) for k, found in values.items()}
-    assert len(values[5]) == 355
-    assert means == {5: 0.3351, 10: 0.4198, 20: 0.4830}
+    """With its tokens: \\w+, lower case, nothing stemmed or left out."""
+    assert lexical_recall(chats[1]) == (355, {5: 0.3351, 10: 0.4198, 20: 0.4830})
 
 
 def test_the_eight_chats_of_500k(shared_data: Shared) -> None:

@@ -8,17 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from tests.lexical_recall import lexical_recall
 
 from mnemoscope._store.errors import DataError, MissingData
 from mnemoscope.datasets.dataset_check import check
 from mnemoscope.datasets.rhelm import Rhelm
-from mnemoscope.systems.builtin.bm25_index import Bm25Index
 from mnemoscope.types import Scenario
 
 Shared = Callable[[str], Path]
-WORD = re.compile(r"\w+")
 ROLES = re.compile(r"^user: |\nassistant: ")
 TYPES = {
     "type attachment": 249,
@@ -65,23 +63,12 @@ def test_it_has_what_was_counted(persons: tuple[Rhelm, list[Scenario]]) -> None:
 
 def test_the_bm25_row_of_the_facts_is_reproduced(persons: tuple[Rhelm, list[Scenario]]) -> None:
     """Without the names of the speakers and without the question whose evidence we split."""
-    values: dict[int, list[float]] = {5: [], 10: [], 20: []}
-    for scenario in persons[1]:
-        index = Bm25Index(1.5, 0.75)
-        texts = [ROLES.sub(" ", memory.text).lower() for memory in scenario.memories]
-        index.add([WORD.findall(text) for text in texts])
-        place = {memory.id: number for number, memory in enumerate(scenario.memories)}
-        for question in scenario.questions:
-            if not question.evidence or question.id == "David_Reyes/aggregation_8888d3":
-                continue
-            scores = index.scores(WORD.findall(question.text.lower()))
-            ranking = np.argsort(-scores, kind="stable")[:20].tolist()
-            wanted = {place[id] for id in question.evidence}
-            for k, found in values.items():
-                found.append(len(wanted & {*ranking[:k]}) / len(wanted))
-    means = {k: round(float(np.mean(found)), 4) for k, found in values.items()}
-    assert len(values[5]) == 862
-    assert means == {5: 0.2166, 10: 0.3128, 20: 0.3960}
+    found = lexical_recall(
+        persons[1],
+        text_of=lambda text: ROLES.sub(" ", text),
+        counts=lambda question: question.id != "David_Reyes/aggregation_8888d3",
+    )
+    assert found == (862, {5: 0.2166, 10: 0.3128, 20: 0.3960})
 
 
 def test_one_persons_files_become_memories(shared_data: Shared) -> None:
