@@ -28,7 +28,9 @@ _SOURCE = re.compile(r"factconsolidation_(sh|mh)_(\w+)")
 _FACT = re.compile(r"(\d+)\. (.+)")
 _WORD = re.compile(r"\w+")
 _RARE = 0.003
-"""A word of fewer than this share of the facts names something, others belong to the wording."""
+"""A word of fewer than this share of the facts names something, others belong to the wording.
+
+Set on the published file, where 0.2 % to 0.5 % give the same evidence count and 2 % loses 16."""
 
 
 class _RowLabels(msgspec.Struct, frozen=True):
