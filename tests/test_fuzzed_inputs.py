@@ -19,6 +19,13 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
+from tests.datasets import (
+    test_beam,
+    test_memoryagentbench,
+    test_precisionmembench,
+    test_realmem,
+    test_rhelm,
+)
 from tests.importers.sources import (
     chatgpt_conversations,
     claude_conversations,
@@ -224,6 +231,11 @@ TEXT = (
     b"| metric | value |\n|---|---|\n| recall@10 | 0.51 [0.4, 0.6] |\n"
 )
 
+CONFLICTS = [
+    test_memoryagentbench.row("sh", ["In which city does Ann work?"], [["Oslo"]]),
+    test_memoryagentbench.row("mh", ["Who works where Bob works?"], [["Ann"]]),
+]
+
 
 def _persona_files() -> dict[str, bytes]:
     question = {
@@ -297,6 +309,38 @@ FORMATS = {
     "locomo": Format({"locomo10.json": json.dumps(LOCOMO).encode()}, _dataset("locomo")),
     "longmemeval": Format(
         {"longmemeval_s_cleaned.json": json.dumps(LONGMEMEVAL).encode()}, _dataset("longmemeval")
+    ),
+    "beam": Format(
+        {
+            "100K/1/chat.json": json.dumps(test_beam.CHAT).encode(),
+            "100K/1/probing_questions/probing_questions.json": json.dumps(
+                test_beam.PROBES
+            ).encode(),
+        },
+        _dataset("beam"),
+    ),
+    "memoryagentbench": Format(
+        {"Conflict_Resolution.json": json.dumps(CONFLICTS).encode()}, _dataset("memoryagentbench")
+    ),
+    "precisionmembench": Format(
+        {
+            "beliefs.seed.json": json.dumps([test_precisionmembench.BELIEF]).encode(),
+            "retrieval.cases.json": json.dumps([test_precisionmembench.CASE]).encode(),
+        },
+        _dataset("precisionmembench"),
+    ),
+    "rhelm": Format(
+        {
+            "conversations/Ann/conversation_2024_02_01.json": json.dumps(
+                test_rhelm.session("2024-02-01")
+            ).encode(),
+            "QA_final/low_score_qa_Ann_all_validated.jsonl": _lines(*test_rhelm.QUESTIONS),
+        },
+        _dataset("rhelm"),
+    ),
+    "realmem": Format(
+        {"Ann_dialogues_256k.json": json.dumps({"dialogues": test_realmem.SESSIONS}).encode()},
+        _dataset("realmem"),
     ),
     "strata": Format(STRATA, _dataset("strata")),
     "beir": Format(BEIR, _dataset("beir")),

@@ -90,6 +90,8 @@ class Question(Struct, frozen=True, omit_defaults=True):
     forbidden: tuple[str, ...] = ()
     """Sessions whose content may not be disclosed in the session of the question."""
     key: AnswerKey | None = None
+    rubric: tuple[str, ...] = ()
+    """What the answer should state, item by item, where the dataset's official score counts it."""
 
 
 class Checkpoint(Struct, frozen=True, omit_defaults=True):

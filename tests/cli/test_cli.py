@@ -896,6 +896,8 @@ def test_fetch_downloads_to_the_folder_where_datasets_are_found(
         assert done.code == 0, done.err
         assert "licence MIT" in done.err
         assert done.out.count("verified") == 3
+        two = mnemo("datasets", "fetch", "strata", "--files", "q*.jsonl", "--to", "some")
+        assert two.out.count("verified") == 2, two.err
         assert mnemo("run", "strata", "-s", "bm25", "--no-baselines", "--out", "r").code == 0
         missing = mnemo("datasets", "fetch", "strata", "--files", "huge.jsonl", "--to", "there")
         assert missing.code == 1

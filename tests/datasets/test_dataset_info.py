@@ -74,5 +74,7 @@ def test_a_dataset_that_is_not_installed_has_an_empty_record() -> None:
 
 def test_only_what_has_an_address_can_be_downloaded() -> None:
     assert set(downloadable("tofu").downloadable) > {"full.json"}
-    with pytest.raises(UsageError, match="downloadable datasets: locomo, longmemeval, tofu"):
+    with pytest.raises(
+        UsageError, match="datasets: locomo, longmemeval, beam, precisionmembench, rhelm"
+    ):
         downloadable("beir")

@@ -9,7 +9,7 @@ from mnemoscope._store.registry import bind_arguments
 from mnemoscope._store.spec import Spec
 from mnemoscope.judges import JUDGES, Case, Judge, Unjudged
 from mnemoscope.judges.judge_panel import PanelOfJudges
-from mnemoscope.judges.plain_judges import F1, Exact, RougeL
+from mnemoscope.judges.plain_judges import F1, Exact, RougeL, Substring
 from mnemoscope.text.overlap import locomo_f1, rouge_l
 from mnemoscope.types import Expectation, Grade, Question, Scenario, Score
 
@@ -32,6 +32,20 @@ def _case(
 )
 def test_exact_wants_the_same_normalised_words(answer: str, value: float) -> None:
     assert Exact().judge(_case(answer, "A red kite.")) == Grade(value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ("It is the Riyadh region.", 1.0),
+        ("London, Riyadh Region, or Rome", 1.0),
+        ("Riyadh and its region", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_substring_accepts_the_reference_anywhere(answer: str, value: float) -> None:
+    """Also in a list of guesses: that is the official rule, and `contains` refuses it."""
+    assert Substring().judge(_case(answer, "Riyadh Region")).value == value
 
 
 @pytest.mark.parametrize("category", ["1", "2", "3", "4", "temporal-reasoning"])

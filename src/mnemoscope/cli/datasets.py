@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,24 +85,29 @@ def fetch(name: str, /, *, files: list[str] | None = None, to: Path | None = Non
 
         mnemoscope datasets fetch longmemeval --files longmemeval_oracle.json
 
+        mnemoscope datasets fetch beam --files '500K/*'
+
     Parameters
     ----------
     name
         The dataset.
     files
-        The files to download. Default: all files that are not optional.
+        The files to download, or patterns of their names. Default: all files that are not optional.
     to
         The folder for the files. Default: the user's cache.
     """
     from mnemoscope.datasets import downloadable
     from mnemoscope.datasets._io.download import download
     from mnemoscope.datasets._io.locate import cache_folder
+    from mnemoscope.datasets.base import shortened
 
     found = downloadable(name)
-    unknown = sorted(set(files or ()) - set(found.files))
-    if unknown:
-        raise UsageError(f"{name} has no file {unknown[0]!r}; it has {', '.join(found.files)}")
-    wanted = files or [file for file, pinned in found.files.items() if not pinned.optional]
+    wanted = [file for file, pinned in found.files.items() if not pinned.optional]
+    if files:
+        wanted = [file for file in found.files if any(fnmatchcase(file, one) for one in files)]
+    for pattern in files or ():
+        if not any(fnmatchcase(file, pattern) for file in found.files):
+            raise UsageError(f"{name} has no file {pattern!r}; it has {shortened(found.files)}")
     folder = to or cache_folder(name)
     say(err, f"{name}: {found.citation}; licence {found.licence}")
     for file in wanted:

@@ -26,6 +26,11 @@ DATASETS = Registry(
     {
         "locomo": Entry("mnemoscope.datasets.locomo:Locomo"),
         "longmemeval": Entry("mnemoscope.datasets.longmemeval:LongMemEval"),
+        "beam": Entry("mnemoscope.datasets.beam:Beam"),
+        "memoryagentbench": Entry("mnemoscope.datasets.memoryagentbench:MemoryAgentBench"),
+        "precisionmembench": Entry("mnemoscope.datasets.precisionmembench:PrecisionMemBench"),
+        "rhelm": Entry("mnemoscope.datasets.rhelm:Rhelm"),
+        "realmem": Entry("mnemoscope.datasets.realmem:RealMem"),
         "strata": Entry("mnemoscope.datasets.strata:Strata"),
         "beir": Entry("mnemoscope.datasets.beir:Beir"),
         "personas": Entry("mnemoscope.datasets.personas:Personas"),

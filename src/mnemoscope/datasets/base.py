@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
@@ -198,7 +198,7 @@ class FileDataset:
     def __init__(self, data: Path) -> None:
         self.name = self.info.name
         self.category_names = self.info.category_names
-        self.path = find_file(data, *self.info.files) if self.info.files else data
+        self.path = self.main_file(data)
         self.paths: dict[str, Path] = {next(iter(self.info.files), self.path.name): self.path}
         """The files to read, by the name that their publisher gave them."""
         self.findings = Findings()
@@ -206,6 +206,10 @@ class FileDataset:
         self._kept: dict[Path, list[bytes]] = {}
         """The blocks of packed files that were read."""
         self._kept_version: dict[Path, tuple[int, ...]] = {}
+
+    def main_file(self, data: Path) -> Path:
+        """The file of the dataset in `data`, or `data` itself if the users bring their own."""
+        return find_file(data, *self.info.files) if self.info.files else data
 
     @property
     def options(self) -> dict[str, Scalar]:
@@ -291,3 +295,9 @@ def find_file(data: Path, *names: str) -> Path:
             if found := sorted(data.glob(name + suffix)):
                 return found[0]
     raise MissingData(f"{data} contains no {' or '.join(names)} (plain, .xz or .gz)")
+
+
+def shortened(names: Collection[str], shown: int = 6) -> str:
+    """The names in a sentence; of many, the first few and the number of the others."""
+    first, others = list(names)[:shown], len(names) - shown
+    return ", ".join(first) + (f" and {others} more" if others > 0 else "")

@@ -71,6 +71,10 @@ JUDGES = Registry(
             "mnemoscope.judges.plain_judges:Exact",
             "1 if the answer equals the normalised reference; no model",
         ),
+        "substring": Entry(
+            "mnemoscope.judges.plain_judges:Substring",
+            "1 if the answer contains the normalised reference, as MemoryAgentBench; no model",
+        ),
         "f1": Entry(
             "mnemoscope.judges.plain_judges:F1",
             "LoCoMo's official word overlap, by category; no model",
@@ -96,6 +100,10 @@ JUDGES = Registry(
         "longmemeval": Entry(
             "mnemoscope.judges.longmemeval_judge:LongMemEvalJudge",
             "a model replies yes or no, by the official rules of LongMemEval or deviations by name",
+        ),
+        "nuggets": Entry(
+            "mnemoscope.judges.nuggets_judge:NuggetsJudge",
+            "a model marks each item of a rubric; BEAM's official score or the mean mark, by name",
         ),
         "likelihood": Entry(
             "mnemoscope.judges.likelihood:LikelihoodGain",

@@ -1,9 +1,9 @@
-"""Judges that compare words with the reference, without a model: exact, f1, rouge-l."""
+"""Judges that compare words with the reference, without a model: exact, substring, f1, rouge-l."""
 
 from __future__ import annotations
 
 from mnemoscope.judges import ACCURACY, Case, EachCaseAlone, Unjudged
-from mnemoscope.text.overlap import Tokens, locomo_f1, normal_answer, rouge_l
+from mnemoscope.text.overlap import Tokens, locomo_f1, normal_answer, rouge_l, without_articles
 from mnemoscope.types import Grade, Scale
 
 _ADVERSARIAL = "5"
@@ -19,6 +19,22 @@ class Exact(EachCaseAlone):
             return settled
         answer, reference = normal_answer(case.answer), normal_answer(case.question.reference)
         return Grade(float(answer == reference))
+
+
+class Substring(EachCaseAlone):
+    """MemoryAgentBench's `substring_exact_match`: the answer contains the reference somewhere.
+
+    Both are compared without case, punctuation and articles. A long answer that lists everything
+    passes; `contains` is the rule that does not accept it.
+    """
+
+    scale = ACCURACY
+
+    def judge(self, case: Case) -> Grade:
+        if (settled := without_asking(case)) is not None:
+            return settled
+        reference = without_articles(case.question.reference)
+        return Grade(float(reference in without_articles(case.answer)))
 
 
 class F1(EachCaseAlone):

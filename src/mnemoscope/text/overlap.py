@@ -18,6 +18,7 @@ Tokens = Literal["words", "whitespace"]
 _WORDS = re.compile("[a-z0-9]+")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _DROPPED = re.compile(r"\b(?:a|an|the|and)\b")
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _ABSTENTIONS = ("no information available", "not mentioned")
 
 
@@ -66,6 +67,12 @@ def normal_answer(text: str) -> str:
     """The answer without case, punctuation, articles, "and" and extra white space."""
     plain = text.lower().translate(_PUNCTUATION)
     return " ".join(_DROPPED.sub(" ", plain).split())
+
+
+def without_articles(text: str) -> str:
+    """The answer without case, punctuation, articles and extra white space, as SQuAD compares."""
+    plain = text.lower().translate(_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", plain).split())
 
 
 def answer_tokens(text: str) -> list[str]:
