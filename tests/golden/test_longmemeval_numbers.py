@@ -72,7 +72,7 @@ def resident(tree: set[int]) -> int:
 def held(tree: set[int]) -> int:
     """Bytes that the tree holds, what its processes share counted once.
 
-    The kernel visits every page for it, which takes 100 times as long as `resident`.
+    The kernel visits every page for it, which takes far longer than `resident`.
     """
     total = 0
     for pid in tree:
