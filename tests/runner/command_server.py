@@ -26,6 +26,7 @@ import mnemoscope.runner.run
 import mnemoscope.systems.builtin.hybrid  # noqa: F401
 from mnemoscope.cli.app import invoke
 from mnemoscope.models.embedders import WordLlamaEmbedder
+from mnemoscope.runner import rare_collections
 
 
 def begin(order: dict[str, Any]) -> int:
@@ -46,6 +47,7 @@ def main() -> int:
     WordLlamaEmbedder().embed(["forks share what is loaded"])
     gc.set_threshold(20_000, 20, 20)  # as the installed command does
     gc.freeze()
+    rare_collections.is_frozen = lambda: True  # each command would count what is frozen
     os.fsync = lambda fd: None  # a killed process loses nothing without it, a small run its time
     for line in sys.stdin:
         order = json.loads(line)

@@ -7,16 +7,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from mnemoscope.runner.rare_collections import rare_collections
+from mnemoscope.runner import rare_collections as module
+from mnemoscope.runner.rare_collections import is_frozen, rare_collections
 
 
 @pytest.fixture(autouse=True)
-def _settings() -> Iterator[None]:
-    before, is_frozen = gc.get_threshold(), gc.get_freeze_count() > 0
+def _settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(module, "is_frozen", is_frozen)  # conftest.py has another one
+    before, frozen_before = gc.get_threshold(), is_frozen()
     gc.unfreeze()
     yield
     gc.unfreeze()
-    if is_frozen:  # conftest.py has frozen the modules
+    if frozen_before:  # conftest.py has frozen the modules
         gc.freeze()
     gc.set_threshold(*before)
 

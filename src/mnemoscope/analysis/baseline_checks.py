@@ -11,7 +11,7 @@ from math import sqrt
 import numpy as np
 
 from mnemoscope._store.fingerprint import differences
-from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope._store.run_directory import Manifest
 from mnemoscope.analysis.checked_run import CheckedRun, blocked_reason, value_at
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.types import Trial
@@ -40,13 +40,12 @@ def _fault(name: str, case: CheckedRun) -> str:
     folder = own.parent / name
     if folder != own and not (folder / "manifest.json").exists():
         return f"there is no run at ../{name}"
-    run = RunDirectory(folder, checked=False)
-    baseline = case if folder == own else CheckedRun(run, run.manifest(), case.chosen, case.rules)
+    baseline = case.baseline(name)
     if fault := _unlike(baseline.manifest, case.manifest, name):
         return fault
-    if why := blocked_reason(run):
+    if why := blocked_reason(baseline.run):
         return f"blocked: {why}"
-    if edited := run.edited_files():
+    if edited := baseline.run.edited_files():
         return f"changed since the run: {', '.join(edited)}"
     measured, scorable = baseline.measured, len(baseline.scorable)
     if len(measured) < scorable or not measured:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +25,7 @@ class CheckedRun:
     rules: Benchmark | None
     journal: Sequence[JournalLine] | None = None
     """The lines of the journal, if they were read before."""
+    _baselines: dict[str, CheckedRun] = field(default_factory=dict, init=False, compare=False)
 
     @property
     def protocol(self) -> Protocol:
@@ -37,20 +38,17 @@ class CheckedRun:
 
     @cached_property
     def trials(self) -> list[Trial]:
-        if self.journal is not None:
-            return [line for line in self._last if isinstance(line, Trial)]
-        return list(self.run.trials())
+        return [line for line in self._last if isinstance(line, Trial)]
 
     @cached_property
     def ingestions(self) -> list[Ingestion]:
-        if self.journal is not None:
-            return [line for line in self._last if isinstance(line, Ingestion)]
-        return list(self.run.ingestions())
+        return [line for line in self._last if isinstance(line, Ingestion)]
 
-    @property
+    @cached_property
     def _last(self) -> list[JournalLine]:
         last = self.manifest.checkpoints[-1] if self.manifest.checkpoints else ""
-        return [line for line in self.journal or () if line.checkpoint == last]
+        journal = self.run.journal() if self.journal is None else self.journal
+        return [line for line in journal if line.checkpoint == last]
 
     @cached_property
     def scorable(self) -> list[Trial]:
@@ -59,6 +57,16 @@ class CheckedRun:
     @cached_property
     def measured(self) -> list[Trial]:
         return [trial for trial in self.scorable if trial.status not in FAILED]
+
+    def baseline(self, name: str) -> CheckedRun:
+        """The run of a baseline in the same folder, for all gates that read it; may be edited."""
+        own = self.run.path.resolve()
+        if (folder := own.parent / name) == own:
+            return self
+        if name not in self._baselines:
+            run = RunDirectory(folder, checked=False)
+            self._baselines[name] = CheckedRun(run, run.manifest(), self.chosen, self.rules)
+        return self._baselines[name]
 
     @cached_property
     def isolation(self) -> IsolationFinding:

@@ -75,16 +75,17 @@ def _tokens(trials: Sequence[Trial], costs: dict[tuple[str, str], int]) -> tuple
 
 def _oracle_costs(case: CheckedRun) -> dict[tuple[str, str], int]:
     """The tokens of each evidence memory, from the run of the oracle in the same folder."""
-    return dict(_costs_of(RunDirectory(case.run.path.resolve().parent / "oracle"), case))
+    return dict(_costs(case))
 
 
-def _costs_of(run: RunDirectory, case: CheckedRun) -> Iterator[tuple[tuple[str, str], int]]:
+def _costs(case: CheckedRun) -> Iterator[tuple[tuple[str, str], int]]:
+    run = RunDirectory(case.run.path.resolve().parent / "oracle")
     if not (run.path / "manifest.json").exists():
         return
     with suppress(MnemoscopeError):  # a run that cannot be read tells nothing
         if run.manifest().identity.get("benchmark") != case.manifest.identity.get("benchmark"):
             return
-        for trial in run.trials():
+        for trial in case.baseline("oracle").trials:
             for id, tokens in zip(trial.ranking, trial.tokens, strict=False):
                 if id in trial.evidence:
                     yield (trial.scenario, id), tokens

@@ -98,14 +98,16 @@ class ChildStderr:
         self._words = tuple(words)
         self._own: set[bytes] = set()
         """The lines that this child wrote first."""
-        self._last: deque[str] = deque(maxlen=_LAST_LINES)
+        self._repeated: set[bytes] = set()
+        """Lines that were shown before, so that a flood of them does not look them up each time."""
+        self._last: deque[bytes] = deque(maxlen=_LAST_LINES)
         self._in_trace = False
         self._passed_on = 0
 
     def add(self, line: bytes) -> None:
         if line.strip():
             if not self._is_stack_frame(line):
-                self._last.append(shown(line))
+                self._last.append(line)
             self.log(line)
 
     def log(self, line: bytes) -> None:
@@ -114,13 +116,15 @@ class ChildStderr:
             if self._passed_on:
                 return
             line = b"(the run is private: what it writes is not shown)"
-        if is_warning(line):
-            if not _shown.add(self._words, without_numbers(line)):
+        if line in self._repeated:
+            return
+        if line not in self._own:
+            warns = is_warning(line)
+            if not _shown.add(self._words, without_numbers(line) if warns else line):
+                if len(self._repeated) < _MOST_KNOWN:
+                    self._repeated.add(line)
                 return
-        elif line not in self._own:
-            if not _shown.add(self._words, line):
-                return
-            if len(self._own) < _MOST_KNOWN:
+            if not warns and len(self._own) < _MOST_KNOWN:
                 self._own.add(line)
         self._passed_on += 1
         if self._passed_on > _MOST_PASSED_ON:
@@ -134,7 +138,7 @@ class ChildStderr:
     @property
     def last_lines(self) -> str:
         """The last lines without stack frames, as the end of an error message."""
-        lines = "" if is_private_run() else " | ".join(self._last)
+        lines = "" if is_private_run() else " | ".join(map(shown, tuple(self._last)))
         hint = access_hint(lines)
         return f"; its last lines on stderr: {lines[-_SHOWN:]}{hint}" if lines else ""
 

@@ -18,17 +18,22 @@ _NEW_OBJECTS_OF_WORKER = 20_000
 @contextmanager
 def rare_collections() -> Iterator[None]:
     """Look after many new objects, and not among those that exist already, while the block runs."""
-    before, is_frozen = gc.get_threshold(), gc.get_freeze_count() > 0
+    before, frozen_before = gc.get_threshold(), is_frozen()
     if 0 < before[0] < _NEW_OBJECTS:
         gc.set_threshold(_NEW_OBJECTS, *before[1:])
-    if not is_frozen:
+    if not frozen_before:
         gc.freeze()
     try:
         yield
     finally:
         gc.set_threshold(*before)
-        if not is_frozen:
+        if not frozen_before:
             gc.unfreeze()
+
+
+def is_frozen() -> bool:
+    """Whether the caller froze objects; Python counts them one by one."""
+    return gc.get_freeze_count() > 0
 
 
 def rare_collections_in_worker() -> None:
