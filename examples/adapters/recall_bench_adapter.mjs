@@ -16,14 +16,15 @@ export function createAdapter({ name = "shared-words", nothing = "No evidence fo
       days = new Map();
     },
     ingestDay: async (day, content, metadata) => {
-      days.set(day, { content, date: metadata.date });
+      const sentences = content.split(/(?<=[.?!])\s+|\n+/).filter((line) => !line.startsWith("#"));
+      days.set(day, { sentences, date: metadata.date });
     },
     finalizeIngestion: async () => {},
     query: async (question) => {
       const asked = [...words(question)];
       let best = { shared: 0, sentence: nothing };
-      for (const { content } of days.values()) {
-        for (const sentence of content.split(/(?<=[.?!])\s+/)) {
+      for (const { sentences } of days.values()) {
+        for (const sentence of sentences) {
           const held = words(sentence);
           const shared = asked.filter((word) => held.has(word)).length;
           if (shared > best.shared) best = { shared, sentence: sentence.trim() };

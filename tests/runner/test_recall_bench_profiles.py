@@ -91,7 +91,8 @@ def test_variation_4_a_built_harness(profiles: Path, tmp_path: Path) -> None:
 
 
 def test_variation_5_agents_as_judges(profiles: Path, tmp_path: Path) -> None:
-    found = changed(profiles, tmp_path, (JUDGE, "  judge: claude\n"), (APPEAL, "  creation: codex\n"))
+    agents = (JUDGE, "  judge: claude\n"), (APPEAL, "  creation: codex\n")
+    found = changed(profiles, tmp_path, *agents)
     assert (found.judge_spec("judge"), found.judge_spec("appellate_judge")) == ("claude", None)
 
 

@@ -50,11 +50,11 @@ class RecallBenchJs(Stdio):
     ) -> None:
         adapter = Path(address)
         if not address.strip():
-            raise UsageError("the adapter is missing; write for example recall-bench-js:./adapter.mjs")
+            raise UsageError("the adapter is missing; write recall-bench-js:./adapter.mjs")
         if not adapter.is_file():
             raise MissingData(
-                f"recall-bench-js:{address}: there is no such file; build the adapter, and name the "
-                "built .js or .mjs file"
+                f"recall-bench-js:{address}: there is no such file; build the adapter, and name "
+                "the built .js or .mjs file"
             )
         if (node := shutil.which("node")) is None:
             raise UsageError(

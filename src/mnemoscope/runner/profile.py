@@ -184,7 +184,7 @@ class Profile(Struct, frozen=True, kw_only=True):
         )
         where = f"{self.path}: field `harness.adapter`"
         if adapter.suffix in _TYPESCRIPT:
-            raise UsageError(f"{where}: {adapter} is TypeScript, which Node cannot load: {what_to_do}")
+            raise UsageError(f"{where}: {adapter} is TypeScript, not JavaScript: {what_to_do}")
         if not adapter.is_file():
             raise MissingData(f"{where}: {adapter} is not on this machine: {what_to_do}")
         options: dict[str, Scalar] = {"factory": self.factory} if self.factory else {}

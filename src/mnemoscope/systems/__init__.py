@@ -72,7 +72,6 @@ BASELINES = ("random", "bm25", "oracle")
 """The baselines that run beside the systems by default: chance, lexical search, upper bound."""
 
 
-
 class Connected(NamedTuple):
     """The name of a system behind a connector, in its two parts."""
 
