@@ -56,7 +56,8 @@ def test_each_system_and_baseline_writes_the_files_of_recall_bench(
     assert "At the last checkpoint" in Path("runs/summary.md").read_text()
     own = Path("runs/bm25")
     result = json.loads((own / "result.json").read_text())
-    assert [one["range"] for one in result["personas"][0]["rangeResults"]] == ["6d", "full"]
+    ranges = [one["range"]["label"] for one in result["personas"][0]["rangeResults"]]
+    assert ranges == ["6d", "full"]
     asked = lines(own / "questions.jsonl")
     assert {line["checkpoint"] for line in asked} == {"6d", "full"}
     assert {line["status"] for line in asked} <= {"answered", "abstained"}
