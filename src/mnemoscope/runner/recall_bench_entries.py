@@ -110,7 +110,7 @@ def whole(
 ) -> int:
     """A whole number in a range."""
     number = number_of(value, name, path, place)
-    if number is None or number != int(number) or not least <= number <= most:
+    if number is None or not least <= number <= most or number != int(number):
         limit = f"{least} to {most}" if most < _MOST_DAYS else f"{least} or more"
         refuse(f"{name} is {value!r:.40}, expected a whole number, {limit}", path, place)
     return int(number)
