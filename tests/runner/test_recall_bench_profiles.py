@@ -12,6 +12,7 @@ from mnemoscope._store.spec import Spec
 from mnemoscope.models.model_loader import missing_keys
 from mnemoscope.runner.profile import Profile, load_profile
 from mnemoscope.runner.run_setup import RunConfig, prepare
+from mnemoscope.types import Scalar
 
 EVERY_SIX_DAYS = ",".join(f"{days}d" for days in range(6, 181, 6))
 PUBLISHED = {
@@ -86,7 +87,10 @@ def test_variation_3_a_server_over_grpc(profiles: Path, tmp_path: Path) -> None:
 def test_variation_4_a_built_harness(profiles: Path, tmp_path: Path) -> None:
     (tmp_path / "adapter.mjs").touch()
     found = changed(profiles, tmp_path, (ADAPTER, "  adapter: ./adapter.mjs\n"))
-    options = {"factory": "createOpenClawAdapter", "config": str(tmp_path / "varied.yaml")}
+    options: dict[str, Scalar] = {
+        "factory": "createOpenClawAdapter",
+        "config": str(tmp_path / "varied.yaml"),
+    }
     assert found.system_specs == (Spec(f"recall-bench-js:{tmp_path / 'adapter.mjs'}", options),)
 
 

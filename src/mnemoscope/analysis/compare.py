@@ -121,10 +121,11 @@ class Row(msgspec.Struct, frozen=True):
     p_sign_flips: float | None = None
     """A check from sign flips of whole clusters, if there are at least six: it assumes only that
     clusters are independent and symmetric."""
-    unit: str = "question"
-    """What `n` counts."""
-    cluster_unit: str = "conversation"
-    """What `clusters` counts."""
+
+    @property
+    def units(self) -> tuple[str, str]:
+        """What `n` and `clusters` count."""
+        return "question", "conversation"
 
     @property
     def shown(self) -> Interval:
@@ -513,8 +514,6 @@ def _row(
         gained=gained,
         lost=lost,
         p_sign_flips=flips,
-        unit=pairs.units[0],
-        cluster_unit=pairs.units[1],
     )
 
 

@@ -38,8 +38,6 @@ class PairedValues:
     clusters: list[str]
     spans: Mapping[str, float] = field(default_factory=dict)
     """The range of a metric, if it is known beforehand."""
-    units: tuple[str, str] = ("question", "conversation")
-    """What a row and a cluster are."""
 
     def span(self, column: int) -> float:
         """The range of a metric: 1 for values from 0 to 1, else that of the values."""

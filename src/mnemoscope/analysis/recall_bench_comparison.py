@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
 from mnemoscope.analysis.compare import (
@@ -17,6 +18,7 @@ from mnemoscope.analysis.compare import (
     Comparison,
     Declared,
     Role,
+    Row,
     guarded_rows,
     rows_of,
 )
@@ -29,6 +31,14 @@ COMPOSITE, GROUNDED = "composite", "grounded"
 _ROLES: dict[str, Role] = {COMPOSITE: "primary", GROUNDED: "secondary"}
 _SAME_JUDGE = ("judge_model", "appellate_judge_model", "judge_memory_window", "groups_enabled")
 _Key = tuple[str, str, str]
+
+
+class WeekRow(Row, frozen=True):
+    """A row whose clusters are weeks of a history."""
+
+    @property
+    def units(self) -> tuple[str, str]:
+        return "question", "week"
 
 
 def compare_recall_bench(
@@ -66,7 +76,6 @@ def compare_recall_bench(
         [record.question.category for record in firsts],
         [record.cluster for record in firsts],
         {COMPOSITE: float(BEST_SCORE), GROUNDED: 1.0},
-        ("question", "week"),
     )
     declared = Declared(COMPOSITE, [GROUNDED], "Recall Bench's score")
     rows = rows_of(OVERALL, values, dict(_ROLES), declared, band)
@@ -85,7 +94,7 @@ def compare_recall_bench(
         clusters=len(set(values.clusters)),
         band=band,
         declared=declared,
-        rows=rows,
+        rows=[WeekRow(**msgspec.structs.asdict(row)) for row in rows],
         guarded=guarded_rows(values, list(_ROLES), declared.alpha),
         by_cluster=[],
         notes=_notes(base, cand, before, after, same),

@@ -60,7 +60,7 @@ def figure(row: Row) -> str:
 
 def sample(row: Row) -> str:
     """The number of questions and of conversations, or of what the comparison counts."""
-    unit, cluster = row.unit, row.cluster_unit
+    unit, cluster = row.units
     asked = f"1 {unit}" if row.n == 1 else f"{row.n:,} {unit}s"
     if row.clusters == row.n:
         return asked
@@ -83,7 +83,7 @@ def _without_primary(found: Comparison) -> str:
 
 def _reach(row: Row) -> list[str]:
     """To what the interval generalises, if that is less than to other conversations."""
-    unit, cluster = row.unit, row.cluster_unit
+    unit, cluster = row.units
     if row.these_only:
         parts = [f"this holds for these {cluster}s only and says nothing of others"]
         if row.clusters == row.n:

@@ -97,12 +97,12 @@ def read_marks(value: Any, name: str, path: Path, place: str) -> Score | None:
     if value is None:
         return None
     given = object_of(value, name, path, place)
-    marks = {
-        part: whole(field_of(given, part, path, place), f"{name}.{part}", path, place, most)
+    correctness, completeness, hallucination = (
+        whole(field_of(given, part, path, place), f"{name}.{part}", path, place, most)
         for part, most in MARKS.items()
-    }
+    )
     reasoning = text_of(given.get("reasoning"), f"{name}.reasoning", path, place) or ""
-    return Score(**marks, reasoning=reasoning)
+    return Score(correctness, completeness, hallucination, reasoning)
 
 
 def whole(
