@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.app import invoke
 
 WATCHED = Path(__file__).parents[1] / "runner"
@@ -56,7 +57,8 @@ def test_each_system_and_baseline_writes_the_files_of_recall_bench(
     assert "At the last checkpoint" in Path("runs/summary.md").read_text()
     own = Path("runs/bm25")
     result = json.loads((own / "result.json").read_text())
-    assert [one["range"] for one in result["personas"][0]["rangeResults"]] == ["6d", "full"]
+    ranges = [one["range"]["label"] for one in result["personas"][0]["rangeResults"]]
+    assert ranges == ["6d", "full"]
     asked = lines(own / "questions.jsonl")
     assert {line["checkpoint"] for line in asked} == {"6d", "full"}
     assert {line["status"] for line in asked} <= {"answered", "abstained"}
@@ -273,3 +275,38 @@ def test_canaries_follow_questions_through_runs(
     found = json.loads(capsys.readouterr().out)
     assert found["counts"]["never"] + found["counts"]["newly"] == 24
     assert invoke(["canaries", "runs/none"]) == 2
+
+
+@pytest.mark.parametrize("given", [["3d", "6d"], ["3d,6d"], ["3d", "6d,"]])
+def test_ranges_are_separated_by_spaces_or_commas(
+    given: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def refuse(benchmark: str, systems: Any, config: Any, options: Any, progress: Any) -> None:
+        asked.append((benchmark, list(systems), dict(options)))
+        raise UsageError("enough")
+
+    monkeypatch.setattr("mnemoscope.api.run_config", refuse)
+    words = ["run", "personas", "--ranges", *given, "--personas", "ann", "bob", "--system", "bm25"]
+    assert invoke(words) == 2
+    options = {"ranges": ",".join(given), "personas": "ann,bob"}
+    assert asked == [("personas", ["bm25"], options)]
+
+
+def test_ranges_of_several_words_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["ranges", "30d", "2mo,full", "--json"]) == 0
+    assert [one["label"] for one in json.loads(capsys.readouterr().out)] == ["30d", "2mo", "full"]
+
+
+def test_negative_questions_that_list_days_are_counted_and_said(
+    broken: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    questions = broken / "tester" / "qa-12d" / "questions.yaml"
+    text = questions.read_text().replace('"no_evidence": true', '"no_evidence": false')
+    questions.write_text(text)
+    unjudged = ("--reader", "none", "--judge", "none", "--no-baselines")
+    assert run(broken, "--ranges", "12d", *unjudged) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "24 questions with evidence, 24 asked" in said
+    assert "3 negative questions list days, which recall counts as their evidence" in said

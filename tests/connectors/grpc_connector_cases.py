@@ -27,8 +27,9 @@ from mnemoscope.connectors.grpc import messages
 from mnemoscope.connectors.grpc.channel import GrpcConnection
 from mnemoscope.connectors.grpc.memory_client import Grpc
 from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
-from mnemoscope.connectors.grpc.recall_bench_client import Day, DayIndex, RecallBench, day_memory
+from mnemoscope.connectors.grpc.recall_bench_client import RecallBench
 from mnemoscope.connectors.handshake import ServerError
+from mnemoscope.connectors.recall_bench_days import Day, DayIndex, day_memory
 from mnemoscope.serving.sessions import NoSuchSession, Sessions
 from mnemoscope.systems.loader import Driver, plan
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Selector

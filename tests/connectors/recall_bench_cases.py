@@ -8,9 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 from tests.connectors.grpc_servers import EXAMPLES, PROTOS, TROUBLED, Listening, heard, here
 from tests.connectors.served_processes import REPOSITORY, Served, mnemoscope, served
@@ -20,7 +24,9 @@ from tests.waiting import eventually
 
 from mnemoscope._store.errors import MnemoscopeError, SystemLost
 from mnemoscope._store.run_directory import read_journal
-from mnemoscope.connectors.grpc.recall_bench_client import RecallBench
+from mnemoscope.connectors.grpc import RECALL_BENCH
+from mnemoscope.connectors.grpc.channel import begin_grpc
+from mnemoscope.connectors.grpc.recall_bench_client import METHODS, RecallBench
 from mnemoscope.types import Answer, Memory, Query, Scalar
 
 MODULES = REPOSITORY / "tests" / "node" / "node_modules"
@@ -68,7 +74,8 @@ def answers(out: Path, name: str) -> dict[tuple[str, str], str]:
 
 def benchmark(life: Path, out: Path, system: str, reader: str, *more: str) -> int:
     words = ["run", "personas", "--data", str(life), "--out", str(out), "--ranges", "6d,12d"]
-    words += ["--system", system, "--reader", reader, "--no-arms", "--no-heatmap-png", *more]
+    words += ["--system", system, "--no-arms", "--no-heatmap-png", *more]
+    words += ["--reader", reader] if reader else []
     return mnemoscope(*words).returncode
 
 
@@ -113,6 +120,61 @@ def test_setup_empties_the_memory_and_a_second_client_is_refused(adapter: Served
     system.close()
     other.reset("two")
     other.close()
+
+
+@contextmanager
+def recorded(health: bool) -> Iterator[tuple[str, list[str]]]:
+    """A server that records which calls it gets; its health check may fail."""
+    calls: list[str] = []
+
+    def handler(name: str) -> grpc.RpcMethodHandler:
+        method = METHODS[name]
+
+        def reply(request: Any, context: grpc.ServicerContext) -> Any:
+            calls.append(name)
+            if name == "Healthcheck" and not health:
+                context.abort(grpc.StatusCode.INTERNAL, "no health today")
+            return method.response(answer=LIGHTHOUSE) if name == "Query" else method.response()
+
+        return grpc.unary_unary_rpc_method_handler(
+            reply, method.request.FromString, method.response.SerializeToString
+        )
+
+    begin_grpc()
+    server = grpc.server(ThreadPoolExecutor(2))
+    port = server.add_insecure_port("127.0.0.1:0")
+    own = grpc.method_handlers_generic_handler(RECALL_BENCH, {n: handler(n) for n in METHODS})
+    server.add_generic_rpc_handlers((own,))
+    server.start()
+    try:
+        yield f"127.0.0.1:{port}", calls
+    finally:
+        server.stop(None).wait()
+
+
+@pytest.mark.parametrize("health", [True, False])
+def test_each_setup_follows_a_health_check_and_is_followed_by_a_teardown(health: bool) -> None:
+    with recorded(health) as (address, calls):
+        system = RecallBench(f"grpc://{address}")
+        for _ in range(2):
+            system.reset("life")
+            system.remember([Memory("m1", LIGHTHOUSE)])
+            system.ready()
+            assert system.answer(Query("lighthouse?")) == LIGHTHOUSE
+        system.close()
+        system.close()
+    one_life = ["Healthcheck", "Setup", "IngestDay", "FinalizeIngestion", "Query", "Teardown"]
+    assert calls == [*one_life, *one_life]
+
+
+def test_a_url_of_recall_bench_is_a_system() -> None:
+    with recorded(health=True) as (address, calls):
+        planned = described(f"grpc://{address}")
+    assert planned.hosting == "server"
+    assert planned.answers
+    assert not planned.recalls
+    assert planned.identity["service"] == RECALL_BENCH
+    assert calls == ["Healthcheck"]
 
 
 # Our server
@@ -194,8 +256,8 @@ def test_our_client_and_our_server_answer_as_a_run_in_process_does(
     bm25: Listening, life: Path, tmp_path: Path
 ) -> None:
     assert benchmark(life, tmp_path / "in", "bm25", "extractive") == 0
-    assert benchmark(life, tmp_path / "out", f"recall-bench:{bm25.address}", "system") == 0
-    inside, outside = answers(tmp_path / "in", "bm25"), answers(tmp_path / "out", "recall-bench")
+    assert benchmark(life, tmp_path / "out", f"grpc://{bm25.address}", "") == 0
+    inside, outside = answers(tmp_path / "in", "bm25"), answers(tmp_path / "out", "grpc")
     assert len(inside) == 36
     assert outside == inside
 

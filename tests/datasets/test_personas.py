@@ -267,9 +267,27 @@ def test_of_several_arcs_the_long_one_is_taken_or_the_one_asked_for(tmp_path: Pa
     assert find_personas(tmp_path, arcs="arcs-180d.yaml")[0].arcs.name == "arcs-180d.yaml"
 
 
-def test_where_it_is_not_clear_which_arcs_are_meant_they_are_listed(tmp_path: Path) -> None:
+def test_of_several_arcs_one_that_has_logs_is_taken_and_that_is_said(tmp_path: Path) -> None:
+    """Recall Bench's own repository: arcs for 180, 500 and 1,000 days, logs for some."""
+    folder = persona(tmp_path)
+    for name in ("arcs-180d.yaml", "arcs-1000d.yaml"):
+        write(folder / name, {})
+    (folder / "memories-180d").mkdir()
+    dataset = Personas(tmp_path)
+    assert [one.arcs.name for one in dataset.folders] == ["arcs-9d.yaml"]
+    assert problems(tmp_path) == []
+    read(dataset)
+    kind = "persona with several arcs files, of which one with logs is used"
+    [said] = dataset.findings.examples[kind]
+    assert said == "ann: arcs-9d.yaml, not arcs-1000d.yaml, arcs-180d.yaml; --arcs selects another"
+    with pytest.raises(MissingData, match="questions"):
+        Personas(tmp_path, arcs="arcs-180d.yaml")
+
+
+def test_where_no_arcs_have_logs_they_are_listed(tmp_path: Path) -> None:
     folder = persona(tmp_path)
     write(folder / "arcs-180d.yaml", {})
+    (folder / "qa-9d" / "questions.yaml").unlink()
     said = refusal(tmp_path)
     assert str(folder) in said
     assert "arcs-180d.yaml, arcs-9d.yaml" in said

@@ -354,7 +354,7 @@ def test_windows_end_every_interval_and_on_the_last_day(tmp_path: Path) -> None:
         return [window.stop - 1 for window in open_windows(persona, days, interval)]
 
     assert ends(range(1, 18)) == [7, 14, 17]
-    assert ends(range(1, 17)) == [7, 14]
+    assert ends(range(1, 17)) == [7, 14, 16]
     assert ends(range(8, 18)) == [14, 17]
     assert ends(range(1, 18), 30) == [17]
     with pytest.raises(UsageError, match="--interval 0"):

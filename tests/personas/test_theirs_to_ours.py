@@ -1,4 +1,4 @@
-"""The table of docs/writing-personas.md from Recall Bench's commands to ours is complete and works.
+"""The table of docs/recall-bench.md from Recall Bench's commands to ours is complete and works.
 
 Every row is parsed; those that need no other server are run in the order of the table, with the
 scripted author in place of `claude`.
@@ -19,7 +19,8 @@ from tests.scripted_server import ScriptedServer
 from mnemoscope.cli.app import app, invoke
 from mnemoscope.personas.audit.findings import CODES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "writing-personas.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "recall-bench.md").read_text()
 THEIRS = {
     "create-persona": "prompt model persona",
     "generate": "persona model start end arcs timeout temperature max-tokens",
@@ -38,7 +39,7 @@ THEIRS = {
 WITHOUT_A_FLAG = {"--adapter", "--temperature", "--max-tokens", "--grpc-timeout"}
 WITHOUT_A_FLAG |= {"--no-question-log", "--skip-catchup-ingest"}
 """Their flags that have no flag of the same name here."""
-ELSEWHERE = re.compile(r"openai:|anthropic:|recall-bench:")
+ELSEWHERE = re.compile(r"openai:|anthropic:|grpc:")
 
 
 class Row(NamedTuple):
@@ -110,5 +111,6 @@ def _quick(row: Row, said: dict[str, str]) -> list[str]:
 
 
 def test_the_page_names_every_code_of_the_audit() -> None:
-    table = PAGE.partition("## The audit\n")[2].partition("\n## ")[0]
+    page = (DOCS / "writing-personas.md").read_text()
+    table = page.partition("## The audit\n")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE) == list(CODES)

@@ -50,7 +50,7 @@ def test_result_has_the_shape_of_the_reference(make_history: Callable[..., Any])
     assert ada["totalEvalsRun"] == 60
     assert ada["uniqueQAPairCount"] == 20
     first = ada["rangeResults"][0]
-    assert first["range"] == "7d"
+    assert first["range"] == {"label": "7d", "days": 7}
     assert [cell["category"] for cell in first["categoryScores"]] == [
         *CORE_CATEGORIES,
         *GROUP_CATEGORIES,

@@ -56,6 +56,7 @@ def test_recall_bench_keys_are_read_and_paths_are_relative_to_the_profile(tmp_pa
         adapter=str(tmp_path / "adapter.mjs"),
         factory="create",
         config={"topK": 8, "deep": True},
+        env_file=tmp_path / "../.env",
         ranges="6d,12d,18d",
         seed=42,
         timeout=30.0,
@@ -152,7 +153,7 @@ def test_the_environment_file_is_not_read_and_need_not_exist(tmp_path: Path) -> 
     [
         ("run: {seed: many}", "run.seed"),
         ("run: {lifecycle: forkk}", "run.lifecycle"),
-        ("harness: {config: {a: {b: 1}}}", "harness.config"),
+        ("harness: {config: [a]}", "harness.config"),
         ("run: {seed: true}", "run.seed"),
         ("run: {sample: -1}", "run.sample"),
         ("run: {parallelism: 0}", "run.parallelism"),

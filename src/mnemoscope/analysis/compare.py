@@ -123,6 +123,11 @@ class Row(msgspec.Struct, frozen=True):
     clusters are independent and symmetric."""
 
     @property
+    def units(self) -> tuple[str, str]:
+        """What `n` and `clusters` count."""
+        return "question", "conversation"
+
+    @property
     def shown(self) -> Interval:
         """The interval within the range that the metric has."""
         low, high = self.ci95

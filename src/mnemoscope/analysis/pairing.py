@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -36,9 +36,13 @@ class PairedValues:
     """NaN where a question has no value of a metric, in both runs."""
     categories: list[str]
     clusters: list[str]
+    spans: Mapping[str, float] = field(default_factory=dict)
+    """The range of a metric, if it is known beforehand."""
 
     def span(self, column: int) -> float:
         """The range of a metric: 1 for values from 0 to 1, else that of the values."""
+        if (known := self.spans.get(self.metrics[column])) is not None:
+            return known
         values = np.concatenate([self.base[:, column], self.cand[:, column]])
         low, high = min(0.0, float(np.nanmin(values))), max(1.0, float(np.nanmax(values)))
         return high - low
@@ -46,8 +50,8 @@ class PairedValues:
     def of_metrics(self, names: Sequence[str]) -> PairedValues:
         """Return these metrics, in this order."""
         places = [self.metrics.index(name) for name in names]
-        parts = (self.questions, self.base[:, places], self.cand[:, places])
-        return PairedValues(list(names), *parts, self.categories, self.clusters)
+        base, cand = self.base[:, places], self.cand[:, places]
+        return replace(self, metrics=list(names), base=base, cand=cand)
 
     def of_category(self, category: str) -> PairedValues:
         """Return the values of one category."""
@@ -56,8 +60,14 @@ class PairedValues:
             [one for one, keep in zip(all_of, chosen, strict=True) if keep]
             for all_of in (self.questions, self.clusters)
         )
-        parts = (questions, self.base[chosen], self.cand[chosen])
-        return PairedValues(self.metrics, *parts, [category] * len(clusters), clusters)
+        return replace(
+            self,
+            questions=questions,
+            base=self.base[chosen],
+            cand=self.cand[chosen],
+            categories=[category] * len(clusters),
+            clusters=clusters,
+        )
 
 
 class PairedTrials(NamedTuple):

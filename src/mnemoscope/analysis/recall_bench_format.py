@@ -199,7 +199,7 @@ def _figures(
 ) -> JsonObject:
     judged = _composites(records)
     return {
-        "range": point.label,
+        "range": {"label": point.label, "days": point.days},
         "daysIngested": _ingested(point),
         "questionsEvaluated": len(judged),
         "questionsFailed": sum(status_of(r) in (*FAILED, "unjudged") for r in records),

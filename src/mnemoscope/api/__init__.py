@@ -31,15 +31,19 @@ if TYPE_CHECKING:
     from mnemoscope.api.imports import import_memories
     from mnemoscope.api.judge_variants import judging_rules
     from mnemoscope.api.outside_answers import score_answers
+    from mnemoscope.api.recall_bench import canary_records, is_recall_bench, read_recall_bench
     from mnemoscope.api.replayed_logs import replay
     from mnemoscope.api.store_gates import gate_store
 
 _ON_DEMAND = {
     "DatasetResults": "dataset_runs",
+    "canary_records": "recall_bench",
     "draft_questions": "drafted_questions",
     "gate_store": "store_gates",
     "import_memories": "imports",
+    "is_recall_bench": "recall_bench",
     "judging_rules": "judge_variants",
+    "read_recall_bench": "recall_bench",
     "replay": "replayed_logs",
     "review_questions": "drafted_questions",
     "run_datasets": "dataset_runs",
@@ -55,6 +59,7 @@ __all__ = [
     "RunLike",
     "Where",
     "answer",
+    "canary_records",
     "cite",
     "compare",
     "compare_many",
@@ -67,6 +72,7 @@ __all__ = [
     "gate",
     "gate_store",
     "import_memories",
+    "is_recall_bench",
     "judge",
     "judging_rules",
     "load",
@@ -75,6 +81,7 @@ __all__ = [
     "plan",
     "plot",
     "questions",
+    "read_recall_bench",
     "replay",
     "report",
     "require_checkpoints",

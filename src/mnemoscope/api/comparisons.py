@@ -20,6 +20,7 @@ from mnemoscope.api.arguments import (
     optional_path,
     readable,
 )
+from mnemoscope.api.recall_bench import recall_bench_pair
 from mnemoscope.results import (
     ComparisonResult,
     GateResult,
@@ -45,13 +46,24 @@ def compare(
 ) -> ComparisonResult:
     """Compare two results of one benchmark, with a verdict for each metric.
 
-    A result is a run, or a metrics.json if only aggregates exist. `plan` is the file of a frozen
-    plan: it says which metrics decide. If it does not count for this comparison, no metric has a
-    verdict. The ledger of attempts records the comparison as a look.
+    A result is a run, a metrics.json if only aggregates exist, or a result.json or questions.jsonl
+    of Recall Bench. `plan` is the file of a frozen plan: it says which metrics decide. If it does
+    not count for this comparison, no metric has a verdict. The ledger of attempts records the
+    comparison as a look.
     """
     paths = [existing(base), existing(cand)]
     if band is not None and not band > 0:
         raise UsageError(f"--band {band}: the equivalence band must be above 0")
+    if pair := recall_bench_pair(*paths):
+        if metrics or tests or discordant or plan:
+            raise UsageError(
+                "--metrics, --tests, --discordant and --plan are for run directories; files of "
+                "Recall Bench are compared by their composite and hallucination marks, paired"
+            )
+        from mnemoscope.analysis.recall_bench_comparison import compare_recall_bench
+
+        marks = compare_recall_bench(*pair, band=band, by_category=by_category)
+        return ComparisonResult(marks.base, marks.cand, paired=marks)
     needed = ("manifest.json", "trials.jsonl")
     aggregates = [path for path in paths if not all((path / name).is_file() for name in needed)]
     for path in filter(is_run, aggregates):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from mnemoscope import api
 from mnemoscope._store.errors import UsageError
-from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.cli.console import name_cell, out, print_json, print_table, say
 
 SHOWN = 15
@@ -27,24 +27,24 @@ def canaries(*runs: Path, json: bool = False) -> None:
 
         mnemoscope canaries runs/v1/hybrid runs/v2/hybrid
 
+        mnemoscope canaries old/result.json new/result.json
+
     Parameters
     ----------
     runs
-        Run directories of `mnemoscope run personas`, oldest first.
+        Run directories of `mnemoscope run personas`, or result.json or questions.jsonl of Recall
+        Bench, oldest first.
     json
         Print JSON instead of a table.
     """
     from mnemoscope.analysis.hallucination import canaries as follow
-    from mnemoscope.analysis.recall_bench_format import read_records_of
 
     if len(runs) < 2:
-        raise UsageError("give at least two run directories, oldest first")
+        raise UsageError("give at least two run directories or files, oldest first")
     labels = [str(path) for path in runs]
     if len(set(labels)) < len(labels):
-        raise UsageError("a run directory is given twice")
-    directories = map(RunDirectory, runs)
-    records = {label: read_records_of(one) for label, one in zip(labels, directories, strict=True)}
-    found = follow(records)
+        raise UsageError("a run directory or file is given twice")
+    found = follow({label: api.canary_records(label) for label in labels})
     if json:
         print_json(found)
         return

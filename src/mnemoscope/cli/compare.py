@@ -50,12 +50,15 @@ def compare(
 
         mnemoscope compare old/metrics.json new/metrics.json --tests seed
 
+        mnemoscope compare theirs/result.json ours/result.json
+
         mnemoscope compare runs/locomo/bm25 runs/locomo/dense runs/locomo/hybrid
 
     Parameters
     ----------
     base
-        The run directory to compare with, or its metrics.json if only aggregates exist.
+        The run directory to compare with, its metrics.json if only aggregates exist, or a
+        result.json or questions.jsonl of Recall Bench.
     cand
         The candidate: the run directory, or the metrics.json, that may be better or worse.
     others

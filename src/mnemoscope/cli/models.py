@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from importlib.util import find_spec
@@ -13,6 +12,7 @@ from cyclopts import App, Parameter
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.cli.console import name_cell, out, print_json, print_table, say
+from mnemoscope.models.http_errors import setting
 from mnemoscope.reports.tables import Cell, TableColumn
 
 app = App(name="models", help="List, fetch and try the language models that answer and judge.")
@@ -41,7 +41,7 @@ class Form(NamedTuple):
         absent = any(find_spec(module) is None for module in self.modules)
         if self.program:
             absent = shutil.which(self.program) is None
-        unset = [name for name in self.variables if not os.environ.get(name, "").strip()]
+        unset = [name for name in self.variables if not setting(name)]
         return [*([self.install] if absent else []), *(f"set {name}" for name in unset)]
 
 

@@ -7,7 +7,7 @@ from mnemoscope.cli.console import print_json, print_table
 RANGES = "30d,90d,6mo,1y,full"
 
 
-def ranges(ranges: str = RANGES, /, *, json: bool = False) -> None:
+def ranges(*ranges: str, json: bool = False) -> None:
     """Show the checkpoints that a value of --ranges selects.
 
     For example:
@@ -16,17 +16,19 @@ def ranges(ranges: str = RANGES, /, *, json: bool = False) -> None:
 
         mnemoscope ranges 7-1000/7
 
+        mnemoscope ranges 30d 90d full
+
     Parameters
     ----------
     ranges
-        Comma-separated: aliases (30d, 90d, 6mo, 1y, full), day counts, months (3mo), years (2y),
-        a series START-END/STEP, or LABEL:DAYS.
+        Separated by commas or spaces: aliases (30d, 90d, 6mo, 1y, full), day counts, months (3mo),
+        years (2y), a series START-END/STEP, or LABEL:DAYS.
     json
         Print JSON instead of a table.
     """
     from mnemoscope.datasets.checkpoint_plan import FULL, parse_ranges
 
-    found = parse_ranges(ranges)
+    found = parse_ranges(",".join(ranges or [RANGES]))
     if json:
         print_json([one._asdict() for one in found])
         return

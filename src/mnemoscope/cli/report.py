@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mnemoscope import api
+from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.console import out, print_json
 from mnemoscope.cli.show_runs import say_raw
 
@@ -18,7 +19,7 @@ def report(
     full: bool = False,
     raw: bool = False,
     data: Path | None = None,
-) -> None:
+) -> int:
     """Print the tables of a finished run, or of all runs in a folder, and write the reports again.
 
     No system is called. report.md, report.html and published.json are written into each run. Runs
@@ -36,10 +37,14 @@ def report(
 
         mnemoscope report runs/personas
 
+        mnemoscope report result.json
+
     Parameters
     ----------
     run
-        A run directory, or a folder of run directories, such as --out of `mnemoscope run`.
+        A run directory, or a folder of run directories, such as --out of `mnemoscope run`; or a
+        result.json, progress.jsonl or questions.jsonl of Recall Bench, which is recomputed from its
+        marks. Then the exit code is 1 if a printed figure is not what the marks give.
     svg
         Also draw the figures with their intervals, without timings, into this SVG file.
     json
@@ -57,11 +62,15 @@ def report(
     from mnemoscope.reports.render_terminal import render
     from mnemoscope.reports.run_view import RunView, as_content
 
+    if run.exists() and api.is_recall_bench(run):
+        if svg or data or full or raw:
+            raise UsageError(f"--svg, --data, --full and --raw are for runs; {run} is a file")
+        return _show_file(run, as_json=json)
     runs = [one.directory for one in api.report(run, data=data).runs]
     views = [RunView.of(one, raw=raw) for one in runs]
     if json:
         print_json(as_content(views))
-        return
+        return 0
     for benchmark in dict.fromkeys(view.benchmark for view in views):
         own = [view for view in views if view.benchmark == benchmark]
         out.print(run_tables.shown(own, width=out.width, full=full))
@@ -74,3 +83,17 @@ def report(
 
         look = Look(width="page", format="svg")
         svg.write_bytes(summary_picture(views, f"Results in {run.name}", look).content)
+    return 0
+
+
+def _show_file(file: Path, *, as_json: bool) -> int:
+    """The report of a file of Recall Bench; 1 if a printed figure is not what its marks give."""
+    from mnemoscope.reports import recall_bench_report
+    from mnemoscope.reports.render_terminal import render
+
+    found = api.read_recall_bench(file)
+    if as_json:
+        print_json(recall_bench_report.content(found))
+    else:
+        out.print(render(recall_bench_report.blocks(found, width=out.width)))
+    return int(not all(one.is_same for one in found.reproduced()))

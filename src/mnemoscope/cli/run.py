@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from mnemoscope.results import RunEstimate
 
 
+_SEVERAL = Parameter(consume_multiple=True, negative=())
+
+
 def run(
     benchmark: str,
     /,
@@ -34,6 +37,8 @@ def run(
     no_heatmap_png: bool = False,
     arms: Annotated[bool, Parameter(negative="--no-arms", show=False)] = True,
     groups_enabled: Annotated[bool | None, Parameter(negative="--no-groups-enabled")] = None,
+    ranges: Annotated[list[str] | None, _SEVERAL] = None,
+    personas: Annotated[list[str] | None, _SEVERAL] = None,
     estimate: bool = False,
     dry_run: bool = False,
     json: bool = False,
@@ -70,6 +75,8 @@ def run(
 
         mnemoscope run personas --profile bench.yaml --sample 20
 
+        mnemoscope run personas --data personas --system grpc://localhost:50052 --ranges 30d 90d
+
         mnemoscope run locomo longmemeval tofu --system bm25 --data data --out runs/all --fresh
 
     `mnemoscope personas simulate` makes the data of personas.
@@ -93,6 +100,10 @@ def run(
         The old name of --baselines.
     groups_enabled
         On personas: also ask the two categories that need several sessions.
+    ranges
+        On personas: the checkpoints, `30d 90d full` or `30d,90d,full`, or a series `7-1000/7`.
+    personas
+        On personas: the ids of the personas to run, separated by spaces or commas. Default: all.
     estimate
         Print the tokens and dollars that the run would take. Systems recall; models are not called.
     dry_run
@@ -107,8 +118,8 @@ def run(
     heatmap
         On personas: print only the heatmaps.
     options
-        Options of the dataset, such as --granularity turn. Those of personas are --personas,
-        --ranges, --sample, --arcs and --granularity.
+        Options of the dataset, such as --granularity turn. Those of personas are also --sample,
+        --arcs and --granularity.
     """
     # Before the next error: --sytem is a system that was given, with a typing error.
     asked = parse_options(options, run, api.RunConfig, known=_dataset_options(benchmark))
@@ -116,6 +127,9 @@ def run(
         raise CycloptsError(msg='Command "run" parameter --system requires an argument.')
     if groups_enabled is not None:
         asked["groups"] = groups_enabled
+    for name, given in (("ranges", ranges), ("personas", personas)):
+        if given is not None:
+            asked[name] = ",".join(given)
     config = replace(config, baselines=arms and not no_baselines, heatmap_png=not no_heatmap_png)
     if heatmap:
         api.require_checkpoints(benchmark, "--heatmap")

@@ -86,6 +86,8 @@ class Stdio:
         check_seconds(timeout=timeout, start=start)
         self._timeout, self._start = timeout, start
         self._live, self._read_only = live, read_only
+        self._settings: dict[str, Any] = {}
+        """What the child is told in hello besides the protocol."""
         self._limits: dict[str, float] = {}
         self._child: Child | None = None
         self._hello: Hello | None = None
@@ -231,7 +233,8 @@ class Stdio:
             raise
 
     def _greet(self, child: Child) -> Hello:
-        hello = _read_hello(self._ask(child, "hello", {"protocol": PROTOCOL}, self._start))
+        params = {"protocol": PROTOCOL, **self._settings}
+        hello = _read_hello(self._ask(child, "hello", params, self._start))
         check_methods(hello.methods, VERBS, name_of(self._words))
         return hello
 

@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 
 from mnemoscope._store.errors import DataError, MissingData, MnemoscopeError, UsageError
 from mnemoscope._store.yaml import load_yaml
-from mnemoscope.datasets.day_logs import LAST_DAY, day_files
+from mnemoscope.datasets.day_logs import DAY_FILE, LAST_DAY, day_files
 from mnemoscope.text.fact_ledger import Ledger
 from mnemoscope.types import CATEGORIES, AnswerKey
 
@@ -80,6 +80,8 @@ class PersonaFolder(Struct, frozen=True):
 
     sheet: Sheet
     arcs: Path
+    passed_over: tuple[str, ...] = ()
+    """The other arcs files, if this one was chosen because it has logs."""
 
     @property
     def id(self) -> str:
@@ -122,9 +124,28 @@ def find_personas(data: Path, personas: str = "", arcs: str = "") -> list[Person
             f"unknown persona {unknown[0]!r}: {data} contains {', '.join(sorted(sheets))}"
         )
     return [
-        PersonaFolder(sheet, arcs_file(folder, arcs))
+        _with_logs(sheet, folder) if not arcs else PersonaFolder(sheet, arcs_file(folder, arcs))
         for folder, sheet in (sheets[id] for id in dict.fromkeys(wanted))
     ]
+
+
+def _with_logs(sheet: Sheet, folder: Path) -> PersonaFolder:
+    """The persona with the story whose logs and questions are there; of several, the longest."""
+    there = arcs_files(folder)
+    days = {name: _days_of(PersonaFolder(sheet, folder / name)) for name in there}
+    if len(there) < 2 or not any(days.values()):
+        return PersonaFolder(sheet, arcs_file(folder))
+    written = [name for name in there if days[name]]
+    chosen = max(written, key=lambda name: (name == DEFAULT_ARCS, days[name], name))
+    others = tuple(name for name in there if name != chosen)
+    return PersonaFolder(sheet, folder / chosen, others)
+
+
+def _days_of(persona: PersonaFolder) -> int:
+    """How many daily logs the story has; none if it has no questions."""
+    if not persona.memories.is_dir() or not persona.questions.is_file():
+        return 0
+    return sum(bool(DAY_FILE.fullmatch(path.name)) for path in persona.memories.iterdir())
 
 
 def _folders(data: Path) -> list[Path]:

@@ -150,6 +150,12 @@ class Personas(FileDataset):
             self._question(folder.id, entry, epoch, there, keys.get(entry.id)) for entry in entries
         )
         self._find_oddities(folder, entries)
+        if folder.passed_over:
+            self.findings.add(
+                "persona with several arcs files, of which one with logs is used",
+                f"{folder.id}: {folder.arcs.name}, not {', '.join(folder.passed_over)}; "
+                "--arcs selects another",
+            )
         checkpoints = plan_checkpoints(
             days,
             [

@@ -25,6 +25,8 @@ KEY_VARIABLES = (
     "AZURE_OPENAI_API_KEY",
     "MNEMOSCOPE_MODEL_KEY",
 )
+_OTHER_NAMES = {"OPENAI_API_VERSION": "AZURE_OPENAI_API_VERSION"}
+"""Variables that other programs, such as Recall Bench, name differently."""
 # Commands and users' code have other keys, and may repeat them in error messages.
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.I)
 # Shorter values are placeholders, such as the x that a local server accepts.
@@ -113,6 +115,12 @@ def without_keys(text: str) -> str:
     for key in sorted(keys, key=len, reverse=True):  # one may be the beginning of another
         text = text.replace(key, "…")
     return text
+
+
+def setting(name: str) -> str:
+    """The value of an environment variable, also under its other name; empty if it is not set."""
+    names = (name, _OTHER_NAMES.get(name, name))
+    return next((value for one in names if (value := os.environ.get(one, "").strip())), "")
 
 
 def shortened(text: object) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ipaddress
 import math
-import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.suggest import did_you_mean
 from mnemoscope.models.chat import Provider
+from mnemoscope.models.http_errors import setting
 from mnemoscope.models.model import TRIES, Model
 from mnemoscope.models.prices import FREE, Price, known_price
 
@@ -105,7 +105,7 @@ def names_a_model(spec: str) -> bool:
 def missing_keys(spec: str) -> list[str]:
     """The environment variables that this model needs and that are not set."""
     kind = _kind(spec.strip().partition("?")[0])
-    return [name for name in _KEYS.get(kind or "", ()) if not os.environ.get(name, "").strip()]
+    return [name for name in _KEYS.get(kind or "", ()) if not setting(name)]
 
 
 def priced(spec: str) -> str:

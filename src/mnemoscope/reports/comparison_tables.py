@@ -59,12 +59,13 @@ def figure(row: Row) -> str:
 
 
 def sample(row: Row) -> str:
-    """The number of questions and of conversations."""
-    questions = "1 question" if row.n == 1 else f"{row.n:,} questions"
+    """The number of questions and of conversations, or of what the comparison counts."""
+    unit, cluster = row.units
+    asked = f"1 {unit}" if row.n == 1 else f"{row.n:,} {unit}s"
     if row.clusters == row.n:
-        return questions
-    several = f"{row.clusters:,} conversations"
-    return f"{questions} in {'one conversation' if row.clusters == 1 else several}"
+        return asked
+    several = f"{row.clusters:,} {cluster}s"
+    return f"{asked} in {f'one {cluster}' if row.clusters == 1 else several}"
 
 
 def points(value: float, row: Row) -> str:
@@ -82,18 +83,19 @@ def _without_primary(found: Comparison) -> str:
 
 def _reach(row: Row) -> list[str]:
     """To what the interval generalises, if that is less than to other conversations."""
+    unit, cluster = row.units
     if row.these_only:
-        parts = ["this holds for these conversations only and says nothing of others"]
+        parts = [f"this holds for these {cluster}s only and says nothing of others"]
         if row.clusters == row.n:
             parts = ["this holds for these questions only and says nothing of others"]
         if row.beyond_these is not None:
             low, high = (max(-row.span, min(row.span, end)) for end in row.beyond_these)
-            parts.append(f"for other conversations the interval is {_interval((low, high))}")
+            parts.append(f"for other {cluster}s the interval is {_interval((low, high))}")
         return parts
     if row.effective_clusters < FEW_CLUSTERS:
         return [
-            f"{100 * row.largest_share:.0f} % of the questions come from one conversation: this "
-            f"interval is that of about {row.effective_clusters:.1f} conversations"
+            f"{100 * row.largest_share:.0f} % of the {unit}s come from one {cluster}: this "
+            f"interval is that of about {row.effective_clusters:.1f} {cluster}s"
         ]
     return []
 

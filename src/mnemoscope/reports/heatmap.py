@@ -98,8 +98,14 @@ def elide(count: int, fit: int) -> tuple[list[int], list[int]]:
     return list(range(head)), list(range(count - (shown - head), count))
 
 
-def heatmap(figures: LongitudinalFigures, title: str, *, width: int = 80) -> list[Block]:
-    """One system over its checkpoints."""
+def heatmap(
+    figures: LongitudinalFigures,
+    title: str,
+    *,
+    width: int = 80,
+    intervals_in: str = "report.md, longitudinal.json",
+) -> list[Block]:
+    """One system over its checkpoints; `intervals_in` is where intervals are that do not fit."""
     points, names = figures["checkpoints"], figures["categories"]
     name_width = _name_width(names)
     cell_width = min(_WIDE, max(_NARROW, (width - name_width) // max(len(points), 1)))
@@ -136,7 +142,7 @@ def heatmap(figures: LongitudinalFigures, title: str, *, width: int = 80) -> lis
         Grid(name_width - _MARGIN, cell_width, rows),
         Paragraph(""),
         *_legend(figures, hidden, width),
-        *([] if cell_width >= _WIDE else [_note("95 % intervals: report.md, longitudinal.json")]),
+        *([] if cell_width >= _WIDE else [_note(f"95 % intervals: {intervals_in}")]),
     ]
 
 

@@ -288,6 +288,12 @@ def caveats(view: RunView, beside: Sequence[RunView] = ()) -> list[str]:
     questions, hits = view.metrics["questions"], view.metrics["hits"]
     if view.longitudinal:
         notes += same_days(view.longitudinal)
+    if negative := view.metrics["by_category"].get("negative-recall"):
+        n = max(figure["n"] for figure in negative.values())
+        notes.append(
+            f"{n:,} negative questions list days, which recall counts as their evidence, as the "
+            "published figures of Recall Bench do; a right answer to them is an abstention"
+        )
     notes += few_clusters(questions.get("clusters", 0))
     if few := view.metrics.get("few_clusters"):
         named = ", ".join(map(view.category_name, few))

@@ -373,7 +373,9 @@ def _is_needed(folder: Path, plans: Sequence[Plan]) -> bool:
     words = [os.curdir]
     for plan in plans:
         if plan.hosting == "child":
+            address = plan.spec.name.partition(":")[2]
+            words.append(address)
             with suppress(ValueError):
-                words += shlex.split(plan.spec.name.partition(":")[2])
+                words += shlex.split(address)
     real = Path(os.path.realpath(folder))
     return any(contains([real], Path(word)) for word in words if Path(word).exists())

@@ -1,7 +1,9 @@
 """Profiles: the settings of a run in a YAML file, with Recall Bench's keys and ours.
 
 A setting that is absent is None here, and given options override the profile. No other file is
-read: API keys come from the environment, not from `env.file`.
+read: API keys come from the environment, not from `env.file`. A profile of Recall Bench loads as it
+was published; what cannot run here, such as a harness that is not built, is an error when it is
+used.
 """
 
 from __future__ import annotations
@@ -30,6 +32,10 @@ Positive = Annotated[float, Meta(gt=0)]
 
 _UNITS = {"": 0.001, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|)")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_JAVASCRIPT = (".js", ".mjs", ".cjs")
+_TYPESCRIPT = (".ts", ".mts", ".cts")
+_OPENAI = "openai:"
 
 
 class _Section(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -57,7 +63,7 @@ class _Models(_Section, frozen=True):
 class _Harness(_Section, frozen=True):
     adapter: str | None = None
     factory: str | None = None
-    config: dict[str, Scalar] = {}
+    config: dict[str, Any] = {}
 
 
 class _Steps(_Section, frozen=True):
@@ -135,8 +141,10 @@ class Profile(Struct, frozen=True, kw_only=True):
     adapter: str | None = None
     """`harness.adapter`: an address, a name, or a path that was relative to the profile."""
     factory: str | None = None
-    config: dict[str, Scalar] = {}
-    """`harness.config`: the adapter's options."""
+    config: dict[str, Any] = {}
+    """`harness.config`: the adapter's options; lists and mappings are for JavaScript."""
+    env_file: Path | None = None
+    """`env.file`, which is not read."""
     reader: str | None = None
     judge: str | None = None
     """`run.judge`, else `models.judge`."""
@@ -151,12 +159,61 @@ class Profile(Struct, frozen=True, kw_only=True):
     out: Path | None = None
 
     @property
-    def system_specs(self) -> tuple[str, ...]:
+    def system_specs(self) -> tuple[str | Spec, ...]:
         """`run.systems`, else the harness: adapter and factory, its config as options."""
         if self.systems or not self.adapter:
             return self.systems or ()
+        if "://" in self.adapter:  # a server has its own configuration
+            return (self.adapter,)
+        if Path(self.adapter).suffix in (*_JAVASCRIPT, *_TYPESCRIPT):
+            return (self._javascript(Path(self.adapter)),)
+        for key, value in self.config.items():
+            if not isinstance(value, Scalar) or "," in str(value):
+                raise UsageError(
+                    f"{self.path}: field `harness.config.{key}`: {self.adapter} takes numbers, "
+                    "texts without commas, true and false; only JavaScript adapters take more"
+                )
         name = f"{self.adapter}:{self.factory}" if self.factory else self.adapter
-        return (str(Spec(name, self.config)),)
+        return (Spec(name, self.config),)
+
+    def _javascript(self, adapter: Path) -> Spec:
+        """The spec of a JavaScript adapter, whose config is read from the profile."""
+        what_to_do = (
+            "build the harness, then set harness.adapter to the built file, or give "
+            "--system recall-bench-js:FILE; or give another system with --system"
+        )
+        where = f"{self.path}: field `harness.adapter`"
+        if adapter.suffix in _TYPESCRIPT:
+            raise UsageError(f"{where}: {adapter} is TypeScript, not JavaScript: {what_to_do}")
+        if not adapter.is_file():
+            raise MissingData(f"{where}: {adapter} is not on this machine: {what_to_do}")
+        options: dict[str, Scalar] = {"factory": self.factory} if self.factory else {}
+        if self.config:
+            options["config"] = str(self.path.absolute())
+        if "," in f"{adapter}{self.path.absolute()}":
+            raise UsageError(f"{where}: move the files to a path without commas")
+        return Spec(f"recall-bench-js:{adapter.absolute()}", options)
+
+    def judge_spec(self, field: Literal["judge", "appellate_judge"]) -> str | None:
+        """The judge as --judge takes it: Recall Bench writes `openai:MODEL;ENDPOINT`."""
+        spec: str | None = getattr(self, field)
+        if spec is None:
+            return None
+        option = f"--{field.replace('_', '-')}"
+        if spec.startswith((".", "/")) or Path(spec).suffix in _JAVASCRIPT:
+            raise UsageError(
+                f"{self.path}: the judge {spec} is a module of Recall Bench, which does not run "
+                f"here: give {option} openai:MODEL, your own module:Name, or none"
+            )
+        model, semicolon, endpoint = spec.partition(";")
+        if not semicolon:
+            return spec
+        if model.startswith(_OPENAI):
+            return f"{model.removeprefix(_OPENAI)}@{endpoint}"
+        raise UsageError(
+            f"{self.path}: the judge {spec} names its endpoint: export AZURE_OPENAI_ENDPOINT="
+            f"{endpoint} for azure, and give {option} {model}"
+        )
 
     @property
     def options(self) -> dict[str, Scalar]:
@@ -192,6 +249,7 @@ def load_profile(path: Path) -> Profile:
         adapter=_adapter(path, file.harness.adapter),
         factory=file.harness.factory,
         config=file.harness.config,
+        env_file=_beside(path, file.env.file),
         reader=run.reader,
         judge=run.judge or models.judge,
         appellate_judge=run.appellate_judge or models.appellate_judge,
@@ -220,10 +278,11 @@ def _beside(profile: Path, inner: str | None) -> Path | None:
 
 def _adapter(profile: Path, adapter: str | None) -> str | None:
     """An adapter that is or looks like a path is relative to the profile; names are unchanged."""
-    if adapter is None or "://" in adapter:
+    if adapter is None or "://" in adapter or _DRIVE.match(adapter):
         return adapter
     inner = profile.parent / adapter
-    return str(inner) if adapter.startswith((".", "/")) or inner.exists() else adapter
+    is_path = adapter.startswith((".", "/")) or inner.suffix in (*_JAVASCRIPT, *_TYPESCRIPT)
+    return str(inner) if is_path or inner.exists() else adapter
 
 
 def _ranges(written: str | int | list[int | str | _Labelled] | dict[str, Any]) -> str:

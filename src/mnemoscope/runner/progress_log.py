@@ -54,7 +54,9 @@ class ProgressLog:
                 with suppress(ValueError, RecursionError):
                     record = msgspec.json.decode(line)
                     if isinstance(record, dict) and record.get("type") == "checkpoint":
-                        written.add((str(record.get("personaId")), str(record.get("range"))))
+                        point = record.get("range")  # older versions wrote its label only
+                        label = point.get("label") if isinstance(point, dict) else point
+                        written.add((str(record.get("personaId")), str(label)))
         return written
 
     def checkpoint_done(self, unit: WorkUnit, checkpoint: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -226,6 +227,7 @@ def prepare(
     if config.profile:
         config, systems, options = _with_profile(config, systems, options)
     specs = read_systems(systems)
+    config = _as_recall_bench(config, specs)
     if config.read_only:
         specs = [(_only_read(spec), thing) for spec, thing in specs]
     if not specs:
@@ -423,9 +425,29 @@ def _with_profile(
         if getattr(config, field.name) is None
         if (value := getattr(profile, field.name, None)) is not None
     }
+    if config.judge is not None and own.pop("appellate_judge", None):
+        _log.warning("note: the appellate judge of the profile is left out: --judge is given")
     if "judge" in own:
-        own["judge"] = [own["judge"]]
+        own["judge"] = [profile.judge_spec("judge")]
+    if "appellate_judge" in own:
+        own["appellate_judge"] = profile.judge_spec("appellate_judge")
+    if profile.env_file is not None:
+        _log.warning(
+            "note: env.file of the profile is not read; to set its variables: set -a; . %s; set +a",
+            shlex.quote(str(profile.env_file)),
+        )
     return replace(config, **own), systems or profile.system_specs, {**profile.options, **options}
+
+
+def _as_recall_bench(config: RunConfig, specs: Sequence[tuple[Spec, SystemLike]]) -> RunConfig:
+    """The defaults for adapters of Recall Bench: each answers itself, a server has one memory."""
+    from mnemoscope.systems import connector_of, is_recall_bench
+
+    if not all(thing is None and is_recall_bench(spec.name) for spec, thing in specs):
+        return config
+    connectors = {connector_of(spec.name).connector for spec, _ in specs}
+    one = config.workers is None and "recall-bench" in connectors
+    return replace(config, reader=config.reader or "system", workers=1 if one else config.workers)
 
 
 def read_systems(systems: Systems) -> list[tuple[Spec, SystemLike]]:

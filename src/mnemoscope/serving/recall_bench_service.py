@@ -8,7 +8,8 @@ from typing import Any
 from mnemoscope._store.errors import UsageError
 from mnemoscope.connectors.grpc.channel import RpcMethod
 from mnemoscope.connectors.grpc.protos import recall_bench_pb2 as rb
-from mnemoscope.connectors.grpc.recall_bench_client import METHODS, Day, day_memory
+from mnemoscope.connectors.grpc.recall_bench_client import METHODS
+from mnemoscope.connectors.recall_bench_days import Day, day_memory
 from mnemoscope.serving.sessions import ServedSession
 from mnemoscope.systems.loader import Driver
 from mnemoscope.types import Question

@@ -5,6 +5,8 @@
 `stdio:python adapter.py`.
 """
 
+from typing import NamedTuple
+
 from mnemoscope import integrations
 from mnemoscope._store.registry import Entry, Registry
 
@@ -48,7 +50,11 @@ CONNECTORS = Registry(
         ),
         "recall-bench": Entry(
             "mnemoscope.connectors.grpc.recall_bench_client:RecallBench",
-            "an adapter written for Recall Bench: recall-bench:HOST:PORT",
+            "a server written for Recall Bench: grpc://HOST:PORT or recall-bench:HOST:PORT",
+        ),
+        "recall-bench-js": Entry(
+            "mnemoscope.connectors.recall_bench_js:RecallBenchJs",
+            "a JavaScript adapter of Recall Bench: recall-bench-js:./adapter.mjs",
         ),
         "mcp": Entry(
             "mnemoscope.connectors.mcp.mcp_connector:Mcp",
@@ -61,7 +67,38 @@ CONNECTORS = Registry(
     },
 )
 """The part of a spec before its colon; the rest of the name is the connector's `address`."""
+_RECALL_BENCH = ("recall-bench", "recall-bench-js")
 BASELINES = ("random", "bm25", "oracle")
 """The baselines that run beside the systems by default: chance, lexical search, upper bound."""
 
-__all__ = ["BASELINES", "BUILT_IN", "CONNECTORS", "SYSTEMS"]
+
+class Connected(NamedTuple):
+    """The name of a system behind a connector, in its two parts."""
+
+    connector: str
+    """What stands before the colon; the name of a connector, if the system is behind one."""
+    address: str
+
+
+def connector_of(name: str) -> Connected:
+    """Split the name of a system; `grpc://HOST` is how Recall Bench names a server."""
+    connector, _, address = name.partition(":")
+    if connector == "grpc" and address.startswith("//"):
+        return Connected("recall-bench", name)
+    return Connected(connector, address)
+
+
+def is_recall_bench(name: str) -> bool:
+    """Whether a system is an adapter of Recall Bench, which answers by itself."""
+    return connector_of(name).connector in _RECALL_BENCH
+
+
+__all__ = [
+    "BASELINES",
+    "BUILT_IN",
+    "CONNECTORS",
+    "SYSTEMS",
+    "Connected",
+    "connector_of",
+    "is_recall_bench",
+]

@@ -24,7 +24,7 @@ from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.registry import bind_arguments, describe_options
 from mnemoscope._store.spec import Spec
 from mnemoscope._store.suggest import nearest
-from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS
+from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS, connector_of
 from mnemoscope.systems.async_methods import finished
 from mnemoscope.systems.builtin.baselines import Oracle
 from mnemoscope.systems.code_hash import code_sha256
@@ -38,6 +38,8 @@ from mnemoscope.systems.system_replies import (
 )
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Repeat, Scalar, Selector
 
+_OF_COMMANDS = ("stdio", "mcp", "recall-bench-js")
+"""Connectors that start a process themselves."""
 _LIVE = ("live", "read_only", "scope")
 """Options of connectors that are part of an identity only if they are used."""
 
@@ -76,7 +78,7 @@ def plan(spec: Spec, target: Any = None, *, hosted: bool = True) -> Plan:
     `target` is the class, object or function itself, if it was given from Python. Without `hosted`
     the process that asks imports the module: a server, which has no labels.
     """
-    connector_name, _, address = spec.name.partition(":")
+    connector_name, address = connector_of(spec.name)
     if connector_name in CONNECTORS.builtin and target is None:
         connector = CONNECTORS.get(connector_name)
         options = bind_arguments(connector, spec, "address")
@@ -84,7 +86,7 @@ def plan(spec: Spec, target: Any = None, *, hosted: bool = True) -> Plan:
         if options.get("live"):
             _warn_of_live_store(spec)
         options = {name: value for name, value in options.items() if value or name not in _LIVE}
-        is_server = connector_name not in ("stdio", "mcp") or address.startswith("http")
+        is_server = connector_name not in _OF_COMMANDS or address.startswith("http")
         hosting: Hosting = "server" if is_server else "child"
         return Plan(spec, build, {"arguments": options}, is_described=False, hosting=hosting)
     from mnemoscope.systems.hosted import Hosted, importable  # a host imports this module, too

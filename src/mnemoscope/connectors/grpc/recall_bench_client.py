@@ -1,16 +1,14 @@
-"""The Recall Bench connector: `recall-bench:HOST:PORT`, a server with its MemoryBenchService.
+"""The Recall Bench connector: `grpc://HOST:PORT`, a server with its MemoryBenchService.
 
 An adapter that was written for Recall Bench, in any language, works unchanged. It answers by itself
-and returns no hits, so it needs `--reader system`. Its protocol has only the days of a simulated
-history: this module converts memories to days, and back.
+and returns no hits, so it needs `--reader system`. Each Setup is followed by a Teardown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.jsonl import printable
@@ -18,8 +16,9 @@ from mnemoscope.connectors.grpc import RECALL_BENCH
 from mnemoscope.connectors.grpc.channel import GrpcConnection, NotOffered, RpcMethod
 from mnemoscope.connectors.grpc.protos import recall_bench_pb2 as rb
 from mnemoscope.connectors.handshake import ServerError
+from mnemoscope.connectors.recall_bench_days import DayIndex
 from mnemoscope.connectors.server_lock import ServerLock
-from mnemoscope.types import Memory, Query, Scalar
+from mnemoscope.types import Memory, Query
 
 METHODS = {
     name: RpcMethod(
@@ -27,8 +26,6 @@ METHODS = {
     )
     for name in ("Setup", "IngestDay", "FinalizeIngestion", "Query", "Teardown", "Healthcheck")
 }
-_ARCS = "active_arcs"
-_SEPARATOR = "\n\n"
 _NOTES = [
     "The protocol of Recall Bench has no hits: answers are judged, recall is not measured.",
     "The system does not get the time or the session of a question.",
@@ -62,9 +59,10 @@ class RecallBench:
 
     def reset(self, scope: str) -> None:
         self._lock.take()
-        self._drops = None
+        self._tear_down()
         try:
             self._connection.wait()
+            self._request_name()
             self._ask("Setup", rb.SetupRequest())
         except BaseException:
             self._lock.release()
@@ -95,12 +93,18 @@ class RecallBench:
         return answer
 
     def close(self) -> None:
-        if self._drops is not None and self._lock.is_mine:
-            with suppress(Exception):
-                self._ask("Teardown", rb.TeardownRequest())
+        if self._lock.is_mine:
+            self._tear_down()
         self._drops = None
         self._lock.release()
         self._connection.close()
+
+    def _tear_down(self) -> None:
+        """End what the last Setup began; a server that was lost or replaced is not told."""
+        if self._drops is not None:
+            with suppress(Exception):
+                self._ask("Teardown", rb.TeardownRequest())
+        self._drops = None
 
     def _request_name(self) -> str:
         """The server's name; the rest of the health check is ignored, as Recall Bench does."""
@@ -129,78 +133,3 @@ class RecallBench:
             raise UsageError(
                 f"{error}; if it offers mnemoscope.v1, write grpc:{self._connection.target}"
             ) from None
-
-
-class Day(NamedTuple):
-    """A day's log with its metadata."""
-
-    number: int
-    content: str
-    date: str = ""
-    persona: str = ""
-    arcs: tuple[str, ...] = ()
-
-
-class DayIndex:
-    """Assign memories to days of the history.
-
-    The day is the memory's `day` if the dataset counts days; else its date, counted from the first
-    one. Without dates each memory is a day.
-    """
-
-    def __init__(self) -> None:
-        self._first: date | None = None
-        self._last = 0
-
-    def days(self, scope: str, memories: Sequence[Memory]) -> list[Day]:
-        """Join the memories of each day, in their order."""
-        by_day: dict[int, list[Memory]] = {}
-        for memory in memories:
-            by_day.setdefault(self._number(memory), []).append(memory)
-        return [_joined(number, scope, held) for number, held in by_day.items()]
-
-    def _number(self, memory: Memory) -> int:
-        counted = memory.metadata.get("day")
-        if isinstance(counted, int) and not isinstance(counted, bool):
-            self._last = counted
-        elif memory.at is not None:
-            self._first = self._first or memory.at.date()
-            self._last = (memory.at.date() - self._first).days + 1
-        elif self._first is None:
-            self._last += 1
-        return self._last
-
-
-def _joined(number: int, scope: str, memories: Sequence[Memory]) -> Day:
-    first = memories[0]
-    arcs = str(first.metadata.get(_ARCS, ""))
-    return Day(
-        number,
-        _SEPARATOR.join(memory.text for memory in memories),
-        first.at.date().isoformat() if first.at else "",
-        scope,
-        tuple(filter(None, arcs.split(","))),
-    )
-
-
-def day_memory(day: Day) -> Memory:
-    """Convert a day that another harness sends to one memory."""
-    about: dict[str, Scalar] = {
-        "day": day.number,
-        "persona": day.persona,
-        _ARCS: ",".join(day.arcs),
-    }
-    return Memory(
-        f"day-{day.number:04}",
-        day.content,
-        _morning(day.date),
-        metadata={key: value for key, value in about.items() if value != ""},
-    )
-
-
-def _morning(text: str) -> datetime | None:
-    """The first moment of the date, in UTC; None if it cannot be read."""
-    try:
-        return datetime.combine(date.fromisoformat(text[:10]), datetime.min.time(), UTC)
-    except ValueError:
-        return None

@@ -11,7 +11,7 @@ import msgspec
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import printable
 from mnemoscope.models.chat import Completion, Prompt
-from mnemoscope.models.http_errors import key_from, refuses, token_count
+from mnemoscope.models.http_errors import key_from, refuses, setting, token_count
 from mnemoscope.models.providers.http_chat import HttpProvider, with_schema
 
 _LIMITS = ("max_completion_tokens", "max_tokens")
@@ -103,7 +103,7 @@ class AzureProvider(OpenAIProvider):
 
     def _address(self) -> tuple[str, dict[str, str]]:
         needed = {
-            name: os.environ.get(name, "").strip()
+            name: setting(name)
             for name in (self.key_variable, "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION")
         }
         if missing := [name for name, value in needed.items() if not value]:

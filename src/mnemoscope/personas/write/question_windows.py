@@ -60,7 +60,7 @@ def windows(files: PersonaFiles, days: range, interval: int) -> list[range]:
     written = [day for day in range(1, files.days + 1) if files.log(day).is_file()]
     return [
         window
-        for window in _within(files, days, interval)
+        for window in _within(days, interval)
         if any(day in window for day in written)
         and (files.days in window or window[-1] <= written[-1])
     ]
@@ -68,16 +68,16 @@ def windows(files: PersonaFiles, days: range, interval: int) -> list[range]:
 
 def waits(files: PersonaFiles, days: range, interval: int) -> bool:
     """Whether the last window within these days lacks logs."""
-    return _within(files, days, interval)[-1:] != windows(files, days, interval)[-1:]
+    return _within(days, interval)[-1:] != windows(files, days, interval)[-1:]
 
 
-def _within(files: PersonaFiles, days: range, interval: int) -> list[range]:
-    """The windows within these days; they end every `interval` days and on the last day."""
+def _within(days: range, interval: int) -> list[range]:
+    """The windows within these days; they end every `interval` days and on the last of them."""
     if interval < 1:
         raise UsageError(f"--interval {interval}: give 1 or more days")
-    ends = [*range(interval, files.days, interval), files.days]
+    ends = [*range(interval, days[-1], interval), days[-1]]
     all_windows = [range(first + 1, end + 1) for first, end in pairwise([0, *ends])]
-    return [one for one in all_windows if days[0] <= one[0] and one[-1] <= days[-1]]
+    return [one for one in all_windows if days[0] <= one[0]]
 
 
 def open_windows(files: PersonaFiles, days: range, interval: int = INTERVAL) -> list[range]:
