@@ -39,10 +39,9 @@ from mnemoscope.datasets.persona_repairs import (
     KINDS,
     REPAIRS_FILE,
     RepairedQuestions,
-    apply_repairs,
     repairs_for,
 )
-from mnemoscope.datasets.repair_check import RepairCheck
+from mnemoscope.datasets.repair_check import WEEK, repair
 from mnemoscope.types import (
     CATEGORIES,
     CORE_CATEGORIES,
@@ -55,7 +54,6 @@ from mnemoscope.types import (
 )
 
 DAY_NUMBERS = re.compile(r"\bdays?[ -]\d+(?: ?(?:-|–|to|through) ?\d+)?", re.IGNORECASE)
-WEEK = 7
 _BASELINES = ("none", "random", "oracle")
 _DISCLOSURES: dict[str, Expectation] = {"refuse": "refuse", "partial": "partial"}
 
@@ -199,14 +197,9 @@ class Personas(FileDataset):
         """The questions and dates after the repairs, each of which the logs must confirm."""
         if (listed := self._repairs.get(folder.id)) is None:
             return RepairedQuestions(entries, {}, {})
-        logs = {day: read_day(path) for day, path in day_files(folder.memories).items()}
-        dates = {day: morning(epoch, day).date() for day in logs}
-        named = {day_name(folder.id, day): (day, on) for day, on in dates.items()}
-        repaired = apply_repairs(listed, entries, named)
-        for problem in RepairCheck(logs, dates, repaired).unjustified(listed):
-            raise DataError(f"the logs do not confirm a repair: {problem}", file=listed.name)
-        for repair in listed.repairs:
-            self.findings.add(f"repaired: {KINDS[repair.kind]}", f"{repair.id}: {repair.reason}")
+        repaired, _ = repair(listed, folder, entries, epoch)
+        for one in listed.repairs:
+            self.findings.add(f"repaired: {KINDS[one.kind]}", f"{one.id}: {one.reason}")
         return repaired
 
     def _memories(

@@ -9,10 +9,27 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from functools import cache
 from itertools import product
+from typing import NamedTuple
 
-from mnemoscope.datasets.day_logs import mentions
-from mnemoscope.datasets.persona_repairs import Repair, RepairedQuestions, RepairList, StatedFacts
+from mnemoscope._store.errors import DataError
+from mnemoscope.datasets.checkpoint_plan import morning
+from mnemoscope.datasets.day_logs import day_files, mentions, read_day
+from mnemoscope.datasets.persona_folder import (
+    PersonaFolder,
+    QuestionEntry,
+    read_epoch,
+    read_questions,
+)
+from mnemoscope.datasets.persona_repairs import (
+    Repair,
+    RepairedQuestions,
+    RepairList,
+    StatedFacts,
+    apply_repairs,
+    repairs_for,
+)
 
+WEEK = 7
 _NEAR = 6
 """Days: questions were written about one week at a time."""
 _MONTHS = "January February March April May June July".split()
@@ -20,6 +37,43 @@ _DATED = re.compile(rf"(\d{{4}})-(\d\d)-(\d\d)|\b({'|'.join(_MONTHS)}) (\d{{1,2}
 _WEEKDAY_DATED = re.compile(rf"\b(\w+day),? ((?:{_DATED.pattern}))")
 _PLAIN = str.maketrans({**dict.fromkeys("–—‑", "-"), "’": "'", "‘": "'", "“": '"', "”": '"'})
 _MARKUP = re.compile(r"[*`]")
+
+
+class CheckedRepairs(NamedTuple):
+    """What the logs say about a list of repairs that they confirm."""
+
+    repairs: int
+    confirmed: int
+    """Questions that keep their evidence, because each of its days states the answer."""
+    whole_weeks: int
+    """Those of them whose evidence is seven days."""
+    undetermined: dict[str, int]
+    """Questions without a date to the number of other days that state their answer."""
+
+
+def check_repairs(folder: PersonaFolder) -> CheckedRepairs:
+    """Check the repairs of a history; raises if they belong to another, or the logs object."""
+    listed = repairs_for(folder)
+    entries = read_questions(folder.questions)
+    _, check = repair(listed, folder, entries, read_epoch(folder))
+    days = {entry.id: len(entry.relevant_days) for entry in entries}
+    weeks = sum(days[one.id] == WEEK for one in listed.confirmed)
+    open_ones = check.undetermined(listed)
+    return CheckedRepairs(len(listed.repairs), len(listed.confirmed), weeks, open_ones)
+
+
+def repair(
+    listed: RepairList, folder: PersonaFolder, entries: list[QuestionEntry], epoch: date
+) -> tuple[RepairedQuestions, RepairCheck]:
+    """Apply the repairs; DataError if the logs do not confirm one of them."""
+    logs = {day: read_day(path) for day, path in day_files(folder.memories).items()}
+    dates = {day: morning(epoch, day).date() for day in logs}
+    named = {f"{folder.id}/day-{day:04}": (day, on) for day, on in dates.items()}
+    repaired = apply_repairs(listed, entries, named)
+    check = RepairCheck(logs, dates, repaired)
+    for problem in check.unjustified(listed):
+        raise DataError(f"the logs do not confirm a repair: {problem}", file=listed.name)
+    return repaired, check
 
 
 class RepairCheck:
@@ -32,7 +86,7 @@ class RepairCheck:
         self._old = dates
         self.dates = {**dates, **repaired.dates}
         self._entries = {entry.id: entry for entry in repaired.entries}
-        self._lines = {day: _plain(text).split("\n") for day, text in logs.items()}
+        self._plain = {day: _plain(text) for day, text in logs.items()}
         self.states = cache(self._states)
 
     def unjustified(self, listed: RepairList) -> Iterator[str]:
@@ -90,6 +144,14 @@ class RepairCheck:
 
     def _unstated(self, one: StatedFacts, days: Iterable[int]) -> Iterator[str]:
         days = tuple(days)
+        entry = self._entries[one.id]
+        said = _plain(f"{entry.question}\n{entry.answer}")
+        if not one.facts:
+            yield "names no facts"
+        for fact in one.facts:
+            # Otherwise a word that stands in every log would confirm any evidence.
+            if not any(term in said for term in re.split(r" & |\|", fact)):
+                yield f"{fact} is neither in the question nor in the answer"
         needed = all if one.hold == "all" else any
         for day in days:
             if not needed(self.states(day, fact) for fact in one.facts):
@@ -122,8 +184,14 @@ class RepairCheck:
                 yield f"{on} is not a {found[1]}"
 
     def _states(self, day: int, fact: str) -> bool:
-        ways = product(*(part.split("|") for part in fact.split(" & ")))
-        return any(all(term in line for term in way) for way in ways for line in self._lines[day])
+        text = self._plain[day]
+        for way in product(*(part.split("|") for part in fact.split(" & "))):
+            # The whole text first: most days lack a term, and a line need not be looked for.
+            if all(term in text for term in way) and (
+                len(way) == 1 or any(all(t in line for t in way) for line in text.split("\n"))
+            ):
+                return True
+        return False
 
 
 def _dates(text: str, year: int) -> set[date]:
