@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from mnemoscope import api
 from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope.analysis.compare import NotComparable
+from mnemoscope.cli.list_repairs import repairs as list_repairs
 from mnemoscope.datasets.persona_folder import PersonaFolder, QuestionEntry, find_personas
 from mnemoscope.datasets.persona_repairs import (
     KINDS,
@@ -297,3 +298,32 @@ def test_the_manifest_has_the_option_and_the_hash_of_the_list(
     before, after = (manifest["identity"]["benchmark"] for manifest in read)
     assert after["options"] == {**before["options"], "repairs": True}
     assert after["sha256"][:-1] == before["sha256"]
+
+
+# --- the command
+
+
+def test_the_command_lists_every_repair_with_its_old_and_new_value(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    list_repairs(json=True)
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["counts"] == COUNTS
+    assert len(shown["repairs"]) == 299
+    list_repairs(kind="category")
+    told = capsys.readouterr().out
+    assert told.count("old: negative-recall") == told.count("new: factual-recall") == 2
+
+
+def test_the_command_says_what_the_logs_confirm(
+    published: PersonaFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    list_repairs(data=published.arcs.parent, kind="category")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "the logs confirm all 299 repairs. 155 questions keep their evidence" in told
+    assert "107 are whole weeks" in told
+
+
+def test_an_unknown_kind_is_told_what_there_is() -> None:
+    with pytest.raises(UsageError, match=r"unknown kind 'taste': use one of log-date, "):
+        list_repairs(kind="taste")
