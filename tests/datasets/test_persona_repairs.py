@@ -15,11 +15,14 @@ from msgspec.structs import replace
 
 from mnemoscope import api
 from mnemoscope._store.errors import DataError, UsageError
+from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope.analysis.compare import NotComparable
 from mnemoscope.cli.list_repairs import repairs as list_repairs
 from mnemoscope.datasets.persona_folder import PersonaFolder, QuestionEntry, find_personas
 from mnemoscope.datasets.persona_repairs import (
     KINDS,
+    REPAIRS_FILE,
+    REPAIRS_SHA256,
     Repair,
     RepairedQuestions,
     RepairList,
@@ -29,7 +32,7 @@ from mnemoscope.datasets.persona_repairs import (
     repairs_for,
 )
 from mnemoscope.datasets.personas import Personas
-from mnemoscope.datasets.repair_check import RepairCheck, check_repairs
+from mnemoscope.datasets.repair_check import RepairCheck
 from mnemoscope.types import Scenario
 
 Shared = Callable[[str], Path]
@@ -48,10 +51,15 @@ COUNTS = {
     "answer-wording": 10,
 }
 ENTRY = QuestionEntry("ann-q001", "What was agreed?", "A budget of $5M.", "factual-recall", (2, 3))
-DATES = {"ann/day-0002": (2, date(2026, 1, 2)), "ann/day-0003": (3, date(2026, 1, 3))}
+DATES = {
+    "ann/day-0002": (2, date(2026, 1, 2)),
+    "ann/day-0003": (3, date(2026, 1, 3)),
+    "ann/day-0004": (4, date(2026, 1, 4)),
+}
 LOGS = {
     2: "Friday, 2026-01-02\n- nothing new",
     3: "Friday, 2026-01-02 again\n- the budget was **$5M**",
+    4: "- the budget of $5M stands",
 }
 
 
@@ -122,6 +130,7 @@ def test_evidence_that_the_logs_confirm_has_no_problem() -> None:
         (evidence(3, facts=("nothing new|budget",)), "day 2 states the answer, too"),
         (evidence(2, facts=("friday",)), "friday is neither in the question nor in the answer"),
         (evidence(2, facts=()), "names no facts"),
+        (evidence(3, 4), "the question is asked from day 3, before day 4"),
         (evidence(3, facts=("budget & nothing",)), "day 3 does not state"),
         (
             Repair("ann/day-0003", "date", "2026-01-03", "2026-01-04", "log-date", ""),
@@ -147,6 +156,19 @@ def test_a_repair_that_the_logs_contradict_is_found(cheat: Repair, found: str) -
     assert any(found in problem for problem in problems(cheat))
 
 
+def test_day_numbers_become_the_dates_of_these_days() -> None:
+    entry = replace(ENTRY, question="What was agreed on days 2–3?")
+    check = RepairCheck(LOGS, dict(DATES.values()), RepairedQuestions([entry], {}, {}))
+    for last, found in (("03", []), ("02", ["ann-q001: days 2–3 are 2026-01-02 and 2026-01-03"])):
+        new = f"What was agreed from 2026-01-02 through 2026-01-{last}?"
+        one = Repair("ann-q001", "question", entry.question, new, "day-number", "")
+        assert list(check.unjustified(repairs(one))) == found
+
+
+def test_an_edited_list_is_not_as_pinned() -> None:
+    assert sha256_file(REPAIRS_FILE) == REPAIRS_SHA256
+
+
 def test_confirmed_evidence_is_checked_like_repaired_evidence() -> None:
     listed = replace(repairs(), confirmed=(StatedFacts("ann-q001", ("budget & $5m",)),))
     check = RepairCheck(LOGS, dict(DATES.values()), RepairedQuestions([ENTRY], {}, {}))
@@ -163,6 +185,8 @@ def test_each_kind_has_as_many_repairs_as_the_docs_say() -> None:
     assert set(COUNTS) == set(KINDS)
     questions = {repair.id for repair in listed.repairs if repair.field != "date"}
     assert len(questions) == 163
+    texts = [repair for repair in listed.repairs if repair.field == "question"]
+    assert sum("2026-" in str(one.new) and "2026-" not in str(one.old) for one in texts) == 127
     assert all(repair.reason and repair.old != repair.new for repair in listed.repairs)
 
 
@@ -178,13 +202,6 @@ def both(published: PersonaFolder) -> tuple[Scenario, Scenario]:
     data = published.arcs.parent
     found = [list(Personas(data, ranges="6-180/6", repairs=on).scenarios()) for on in (False, True)]
     return found[0][0], found[1][0]
-
-
-def test_the_logs_confirm_every_repair(published: PersonaFolder) -> None:
-    checked = check_repairs(published)
-    assert checked.repairs == 299
-    assert (checked.confirmed, checked.whole_weeks) == (155, 107)
-    assert len(checked.undetermined) == 72
 
 
 def test_a_repaired_log_has_the_date_that_it_names(both: tuple[Scenario, Scenario]) -> None:
@@ -315,13 +332,13 @@ def test_the_command_lists_every_repair_with_its_old_and_new_value(
     assert told.count("old: negative-recall") == told.count("new: factual-recall") == 2
 
 
-def test_the_command_says_what_the_logs_confirm(
+def test_the_logs_confirm_every_repair_as_the_command_says(
     published: PersonaFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     list_repairs(data=published.arcs.parent, kind="category")
     told = " ".join(capsys.readouterr().out.split())
     assert "the logs confirm all 299 repairs. 155 questions keep their evidence" in told
-    assert "107 are whole weeks" in told
+    assert "(107 are whole weeks). 72 questions name no date" in told
 
 
 def test_an_unknown_kind_is_told_what_there_is() -> None:

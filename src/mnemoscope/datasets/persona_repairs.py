@@ -22,6 +22,8 @@ from mnemoscope.datasets.day_logs import day_files, digest
 from mnemoscope.datasets.persona_folder import PersonaFolder, QuestionEntry
 
 REPAIRS_FILE = Path(__file__).with_name("recall_bench_180d.json")
+REPAIRS_SHA256 = "31b859dec0a9b65ac1c932320dcffe73b27295e56fe1728fb327f23d6669052e"
+"""Of the list as released: a run with an edited one says so."""
 KINDS: Mapping[str, str] = {
     "log-date": "the log's own date, not the one that its number gives",
     "question-date": "the question's date is not that of its log",

@@ -38,6 +38,7 @@ from mnemoscope.datasets.persona_folder import (
 from mnemoscope.datasets.persona_repairs import (
     KINDS,
     REPAIRS_FILE,
+    REPAIRS_SHA256,
     RepairedQuestions,
     repairs_for,
 )
@@ -139,7 +140,7 @@ class Personas(FileDataset):
             logs = day_files(folder.memories).values()
             found.append(DataFile(folder.memories, digest(tuple(logs))))
         if self.repairs:
-            found.append(DataFile(REPAIRS_FILE, sha256_file(REPAIRS_FILE)))
+            found.append(DataFile(REPAIRS_FILE, sha256_file(REPAIRS_FILE), REPAIRS_SHA256))
         return found
 
     def read(self) -> Iterator[Scenario]:

@@ -36,6 +36,7 @@ _MONTHS = "January February March April May June July".split()
 _DATED = re.compile(rf"(\d{{4}})-(\d\d)-(\d\d)|\b({'|'.join(_MONTHS)}) (\d{{1,2}})\b")
 _WEEKDAY_DATED = re.compile(rf"\b(\w+day),? ((?:{_DATED.pattern}))")
 _PLAIN = str.maketrans({**dict.fromkeys("–—‑", "-"), "’": "'", "‘": "'", "“": '"', "”": '"'})
+_NUMBERED = re.compile(r"\bdays (\d+)(?:[–-]| through )(\d+)")
 _MARKUP = re.compile(r"[*`]")
 
 
@@ -87,6 +88,7 @@ class RepairCheck:
         self.dates = {**dates, **repaired.dates}
         self._entries = {entry.id: entry for entry in repaired.entries}
         self._plain = {day: _plain(text) for day, text in logs.items()}
+        self._lines = {day: text.split("\n") for day, text in self._plain.items()}
         self.states = cache(self._states)
 
     def unjustified(self, listed: RepairList) -> Iterator[str]:
@@ -125,6 +127,8 @@ class RepairCheck:
             days, old = tuple(map(int, repair.new)), tuple(map(int, repair.old))
             facts = StatedFacts(repair.id, repair.facts, repair.hold)
             yield from self._unstated(facts, days)
+            if max(days) > max(old):
+                yield f"the question is asked from day {max(old)}, before day {max(days)}"
             for day in set(old) - set(days):
                 if not self._is_needless(repair, day):
                     yield f"day {day} states the answer, too"
@@ -178,6 +182,10 @@ class RepairCheck:
         for new in _dates(str(repair.new), year) - _dates(str(repair.old), year):
             if new not in near:
                 yield f"{new} is the date of no log near days {days[0]} to {days[-1]}"
+        if numbers := _NUMBERED.search(str(repair.old)):
+            meant = {self.dates[int(number)] for number in numbers.groups()}
+            if not meant <= _dates(str(repair.new), year):
+                yield f"{numbers[0]} are {' and '.join(map(str, sorted(meant)))}"
         for found in _WEEKDAY_DATED.finditer(str(repair.new)):
             [on] = _dates(found[2], year)
             if f"{on:%A}" != found[1]:
@@ -188,7 +196,7 @@ class RepairCheck:
         for way in product(*(part.split("|") for part in fact.split(" & "))):
             # The whole text first: most days lack a term, and a line need not be looked for.
             if all(term in text for term in way) and (
-                len(way) == 1 or any(all(t in line for t in way) for line in text.split("\n"))
+                len(way) == 1 or any(all(t in line for t in way) for line in self._lines[day])
             ):
                 return True
         return False
