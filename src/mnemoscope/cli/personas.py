@@ -13,6 +13,7 @@ from rich.text import Text
 from mnemoscope.cli import (
     audit_persona,
     create_persona,
+    list_repairs,
     write_conversations,
     write_days,
     write_questions,
@@ -29,6 +30,7 @@ app.command(write_conversations.conversations)
 app.command(write_tool_calls.tool_calls)
 app.command(write_questions.qa)
 app.command(audit_persona.audit)
+app.command(list_repairs.repairs)
 
 
 @app.command

@@ -1,17 +1,19 @@
 """Personas: simulated histories in daily logs, with questions at checkpoints (Recall Bench).
 
 Each persona is one scenario, from the simulator or from files in the same layout. Irregularities
-are counted as findings and never repaired.
+are counted as findings. Nothing is repaired unless asked for, and then by a list (persona_repairs).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from datetime import date
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime
 from itertools import pairwise
 from pathlib import Path
+
+import msgspec
 
 from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.fingerprint import sha256_file
@@ -33,6 +35,14 @@ from mnemoscope.datasets.persona_folder import (
     read_epoch,
     read_questions,
 )
+from mnemoscope.datasets.persona_repairs import (
+    KINDS,
+    REPAIRS_FILE,
+    REPAIRS_SHA256,
+    RepairedQuestions,
+    repairs_for,
+)
+from mnemoscope.datasets.repair_check import WEEK, repair
 from mnemoscope.types import (
     CATEGORIES,
     CORE_CATEGORIES,
@@ -45,7 +55,6 @@ from mnemoscope.types import (
 )
 
 DAY_NUMBERS = re.compile(r"\bdays?[ -]\d+(?: ?(?:-|–|to|through) ?\d+)?", re.IGNORECASE)
-WEEK = 7
 _BASELINES = ("none", "random", "oracle")
 _DISCLOSURES: dict[str, Expectation] = {"refuse": "refuse", "partial": "partial"}
 
@@ -87,6 +96,7 @@ class Personas(FileDataset):
         groups: bool = False,
         seed: int = 42,
         granularity: Granularity = "day",
+        repairs: bool = False,
     ) -> None:
         super().__init__(data)
         if sample < 0:
@@ -103,13 +113,18 @@ class Personas(FileDataset):
         self.groups = groups
         self.seed = seed
         self.granularity: Granularity = granularity
+        self.repairs = repairs
+        self._repairs = {one.id: repairs_for(one) for one in self.folders} if repairs else {}
         self.expected_scenarios = len(self.folders)
         self.original_ids: dict[tuple[str, str], str] = {}
         """(persona, file name of the log without .md) to memory, if a memory is a day."""
 
     @property
     def options(self) -> dict[str, Scalar]:
-        return {**super().options, "ranges": self._ranges_option}
+        found = {**super().options, "ranges": self._ranges_option}
+        if not self.repairs:
+            del found["repairs"]  # runs from before this option remain comparable
+        return found
 
     @property
     def has_ledger(self) -> bool:
@@ -124,6 +139,8 @@ class Personas(FileDataset):
             found += [DataFile(path, sha256_file(path)) for path in parts if path.is_file()]
             logs = day_files(folder.memories).values()
             found.append(DataFile(folder.memories, digest(tuple(logs))))
+        if self.repairs:
+            found.append(DataFile(REPAIRS_FILE, sha256_file(REPAIRS_FILE), REPAIRS_SHA256))
         return found
 
     def read(self) -> Iterator[Scenario]:
@@ -141,15 +158,17 @@ class Personas(FileDataset):
 
     def _scenario(self, folder: PersonaFolder) -> Scenario:
         epoch = read_epoch(folder)
-        memories = self._memories(folder, epoch)
+        repaired = self._repaired(folder, read_questions(folder.questions), epoch)
+        entries = repaired.entries
+        memories = self._memories(folder, epoch, repaired.dates)
         days = [int(memory.metadata["day"]) for memory in memories]
-        entries = read_questions(folder.questions)
         keys = answer_keys(folder, entries, epoch)
         there = set(days)
         questions = tuple(
-            self._question(folder.id, entry, epoch, there, keys.get(entry.id)) for entry in entries
+            self._question(folder.id, entry, epoch, there, keys.get(entry.id), repaired)
+            for entry in entries
         )
-        self._find_oddities(folder, entries)
+        self._find_oddities(folder, repaired)
         if folder.passed_over:
             self.findings.add(
                 "persona with several arcs files, of which one with logs is used",
@@ -170,17 +189,34 @@ class Personas(FileDataset):
             groups=self.groups,
             epoch=epoch,
         )
+        checkpoints = tuple(
+            msgspec.structs.replace(one, now=_last_moment(epoch, one.ingested_days, repaired.dates))
+            for one in checkpoints
+        )
         scenario = Scenario(folder.id, memories, questions, checkpoints)
         note_empty_texts(scenario, self.findings)
         self._count(scenario, len(there))
         return scenario
 
-    def _memories(self, folder: PersonaFolder, epoch: date) -> tuple[Memory, ...]:
+    def _repaired(
+        self, folder: PersonaFolder, entries: list[QuestionEntry], epoch: date
+    ) -> RepairedQuestions:
+        """The questions and dates after the repairs, each of which the logs must confirm."""
+        if (listed := self._repairs.get(folder.id)) is None:
+            return RepairedQuestions(entries, {}, {})
+        repaired, _ = repair(listed, folder, entries, epoch)
+        for one in listed.repairs:
+            self.findings.add(f"repaired: {KINDS[one.kind]}", f"{one.id}: {one.reason}")
+        return repaired
+
+    def _memories(
+        self, folder: PersonaFolder, epoch: date, dates: Mapping[int, date]
+    ) -> tuple[Memory, ...]:
         memories: list[Memory] = []
         for day, path in day_files(folder.memories).items():
             text = read_day(path)
             name = day_name(folder.id, day)
-            at = morning(epoch, day)
+            at = morning(dates[day], 1) if day in dates else morning(epoch, day)
             if (off := drift(text, at.date())) != 0:
                 kind = f"date in the text is a day {'early' if off < 0 else 'late'}"
                 self.findings.add(kind, f"{name}, which is {at:%Y-%m-%d}")
@@ -206,9 +242,11 @@ class Personas(FileDataset):
         epoch: date,
         there: set[int],
         key: AnswerKey | None,
+        repaired: RepairedQuestions,
     ) -> Question:
         days = tuple(sorted(set(entry.relevant_days)))
-        evidence = [] if entry.no_evidence else [day for day in days if day in there]
+        named = repaired.evidence.get(entry.id, days)
+        evidence = [] if entry.no_evidence else [day for day in named if day in there]
         for day in set(days) - there:
             self.findings.add("relevant day without a log", f"{entry.id}: day {day}")
         week = f"week-{(days[0] - 1) // WEEK + 1}"
@@ -227,20 +265,21 @@ class Personas(FileDataset):
             expects=expects,
             session=entry.query_session or "",
             difficulty=entry.difficulty,
-            expires_after=None if expires is None else evening(epoch, expires),
+            expires_after=_last_moment(epoch, expires, repaired.dates) if expires else None,
             cluster=f"{persona}/{entry.arc or week}",
             relevant_days=days,
             forbidden=entry.forbidden_sessions,
             key=key,
         )
 
-    def _find_oddities(self, folder: PersonaFolder, entries: list[QuestionEntry]) -> None:
+    def _find_oddities(self, folder: PersonaFolder, repaired: RepairedQuestions) -> None:
         sessions = {session.id for session in folder.sheet.sessions}
-        for entry in entries:
-            in_a_row = longest_row(entry.relevant_days)
+        for entry in repaired.entries:
+            days = repaired.evidence.get(entry.id, entry.relevant_days)
+            in_a_row = longest_row(days)
             if in_a_row >= WEEK and not entry.no_evidence:
                 kind = "a whole week" if in_a_row == WEEK else "more than a week"
-                first, last = min(entry.relevant_days), max(entry.relevant_days)
+                first, last = min(days), max(days)
                 self.findings.add(
                     f"evidence is {kind} of consecutive days", f"{entry.id}: {first}–{last}"
                 )
@@ -251,7 +290,7 @@ class Personas(FileDataset):
                 self.findings.add("question expires before its last relevant day", entry.id)
             for session in {entry.query_session, *entry.forbidden_sessions} - {None} - sessions:
                 self.findings.add("session not declared in persona.yaml", f"{entry.id}: {session}")
-        there = {entry.category for entry in entries}
+        there = {entry.category for entry in repaired.entries}
         expected = list(CORE_CATEGORIES)
         if any(session.kind == "group" for session in folder.sheet.sessions):
             expected.append("group-session-attribution")
@@ -280,6 +319,11 @@ class Personas(FileDataset):
         )
         self._counts.update({name: categories[name] for name in CATEGORIES if categories[name]})
         self._counts.update({name: n for name, n in sorted(difficulties.items()) if name})
+
+
+def _last_moment(epoch: date, day: int, dates: Mapping[int, date]) -> datetime:
+    """The evening of a day, by the date of its log."""
+    return evening(dates[day], 1) if day in dates else evening(epoch, day)
 
 
 def day_name(persona: str, day: int) -> str:

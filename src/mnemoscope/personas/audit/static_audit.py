@@ -11,7 +11,8 @@ from functools import partial
 
 from mnemoscope.datasets.day_logs import drift, pieces
 from mnemoscope.datasets.persona_folder import QuestionEntry
-from mnemoscope.datasets.personas import DAY_NUMBERS, WEEK, longest_row
+from mnemoscope.datasets.personas import DAY_NUMBERS, longest_row
+from mnemoscope.datasets.repair_check import WEEK
 from mnemoscope.personas.audit.audited_history import AuditedHistory
 from mnemoscope.personas.audit.findings import AuditFinding, RepairProposal
 from mnemoscope.personas.write.question_rules import (
