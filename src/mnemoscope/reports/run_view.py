@@ -272,7 +272,9 @@ def caveats(view: RunView, beside: Sequence[RunView] = ()) -> list[str]:
         measured = view.metrics["questions"]["scorable"]
         notes.append(_reviewed(view.manifest.reviewed, measured))
         notes += _favoured({*view.metrics["by_category"], *view.manifest.withheld})
-    if view.longitudinal and view.judged and (why := withheld(view.manifest)):
+    in_rooms = view.metrics.get("disclosure")
+    judged = view.judged if view.longitudinal else in_rooms and in_rooms["answers"]
+    if judged and (why := withheld(view.manifest)):
         notes.append(f"the marks of the answers are not to be cited; {why}")
     notes += filter(None, [same_family(view.manifest)])
     if not view.is_protected:
