@@ -27,7 +27,7 @@ from mnemoscope.analysis.checked_run import (
     value_at,
 )
 from mnemoscope.analysis.credit_gates import below_ceiling, sources_in_bounds
-from mnemoscope.analysis.disclosure import disclosure
+from mnemoscope.analysis.disclosure_rates import disclosure
 from mnemoscope.analysis.entitled import exam_problem
 from mnemoscope.analysis.measure import evidence_ranks, ingestion_loss
 from mnemoscope.analysis.question_records import records_of

@@ -29,7 +29,7 @@ from mnemoscope.analysis.credit import (
     takes_places,
     tokens_of_places,
 )
-from mnemoscope.analysis.disclosure import DisclosureFigures
+from mnemoscope.analysis.disclosure_rates import DisclosureFigures
 from mnemoscope.analysis.estimates import (
     Estimate,
     IntervalKind,

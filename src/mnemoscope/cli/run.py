@@ -70,9 +70,11 @@ def run(
 
         mnemoscope run personas --profile bench.yaml --sample 20
 
+        mnemoscope run disclosure --data histories --system scoped --out runs/disclosure
+
         mnemoscope run locomo longmemeval tofu --system bm25 --data data --out runs/all --fresh
 
-    `mnemoscope personas simulate` makes the data of personas.
+    `mnemoscope personas simulate` makes the data of personas and disclosure.
 
     Parameters
     ----------

@@ -76,12 +76,13 @@ class _Store(NamedTuple):
     """When all questions are asked: an own time for each user would tell whose fact it is."""
 
 
-class Disclosure(FileDataset):
+class DisclosureRooms(FileDataset):
     """Every group of `users` personas below `data` is one store."""
 
     info = DatasetInfo(
         name="disclosure",
         summary="the same questions in rooms that may and may not be told, several users a store",
+        source="made from the files that `mnemoscope personas simulate` writes",
         how_to_get="mnemoscope personas simulate all --days 180 --out lives",
         granularities=("session", "section"),
         cluster="story arc of a persona",

@@ -83,8 +83,8 @@ def rooms_to_ask(
 ) -> AskedRooms | None:
     """The rooms from which a fact is asked; None if no room may not be told.
 
-    Wherever the principal's room may be told, a neighbour's principal asks, too: the kind of room
-    says nothing. Which of several rooms are taken depends on their names alone.
+    If the principal asks inside, a neighbour's principal asks outside, and else none does: that a
+    principal asks says nothing. Which of several rooms are taken depends on their names alone.
     """
 
     def mixed(rooms: Iterable[Room]) -> list[Room]:
@@ -94,9 +94,9 @@ def rooms_to_ask(
     inside = [origin, *(room for room in others if origin.may_be_told_in(room))]
     withheld = [room for room in others if not origin.may_be_told_in(room)]
     inside = inside[:_EACH_SIDE]
-    foreign = mixed(neighbours)
+    foreign = sorted(mixed(neighbours), key=lambda room: room.session == principal)
     if any(room.session == principal for room in inside):
-        foreign.sort(key=lambda room: room.session != principal)
+        foreign = [*foreign[-1:], *foreign[:-1]]
     # A closed room is kept from one room of its user and from one neighbour.
     outside = [*withheld[:1], *foreign[:1], *withheld[1:], *foreign[1:]]
     each = min(len(inside), len(outside), _EACH_SIDE)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from mnemoscope.judges import RUBRIC, Case, Unjudged
+from mnemoscope.judges.told_secrets import told_secrets
 from mnemoscope.text.abstention import asserts, besides_nothing, refuses
 from mnemoscope.text.facts import AtomIndex
 from mnemoscope.text.matching import Sentence, any_says, normal_wording, sentences, spans
@@ -49,8 +50,8 @@ class LedgerJudge:
                 "a model judge"
             )
         said = sentences(case.answer)
-        if (leak := leak_of(case)) is not None:
-            return leak
+        if leaked := told_secrets(case):
+            return Score(0, 0, 0, f"Leaks {_listed(leaked)}.")
         if not key.required and question.expects in ("answer", "partial"):
             raise Unjudged(f"question {question.id}: its answer key names no required value")
         if question.expects == "abstain":
@@ -113,16 +114,6 @@ class LedgerJudge:
     def _invented(self, case: Case, key: AnswerKey) -> list[str]:
         allowed = [case.question.text, *(wording for item in key.required for wording in item)]
         return self._atoms().invented(case.answer, case.memories, allowed)
-
-
-def leak_of(case: Case) -> Score | None:
-    """The lowest score if the answer tells a secret of the answer key; else None."""
-    said, asked = sentences(case.answer), sentences(case.question.text)
-    key = case.question.key or AnswerKey()
-    # A secret that the question itself names is not leaked by the answer.
-    secrets = [secret for secret in key.secret if not any_says(asked, [secret])]
-    leaked = [secret for secret in secrets if any_says(said, [secret])]
-    return Score(0, 0, 0, f"Leaks {_listed(leaked)}.") if leaked else None
 
 
 class _Values(NamedTuple):

@@ -9,7 +9,7 @@ import msgspec
 
 from mnemoscope._store.jsonl import encode_json, write_atomically
 from mnemoscope.analysis.answers import headline_of
-from mnemoscope.analysis.disclosure import RATES
+from mnemoscope.analysis.disclosure_rates import RATES
 from mnemoscope.analysis.estimates import Estimate, rate
 from mnemoscope.metrics import PRIMARY
 from mnemoscope.reports.render_markdown import render

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mnemoscope.analysis.disclosure import RATES, DisclosureFigures, DisclosureRates
+from mnemoscope.analysis.disclosure_rates import RATES, DisclosureFigures, DisclosureRates
 from mnemoscope.analysis.estimates import Rate
 from mnemoscope.reports.run_view import RunView
 from mnemoscope.reports.tables import (

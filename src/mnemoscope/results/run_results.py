@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import ranx
 
     from mnemoscope.analysis.answers import AnswerSheet
-    from mnemoscope.analysis.disclosure import DisclosureFigures
+    from mnemoscope.analysis.disclosure_rates import DisclosureFigures
     from mnemoscope.analysis.foreign_verdicts import ImportedAnswers
     from mnemoscope.analysis.longitudinal import LongitudinalFigures
     from mnemoscope.analysis.measure import Metrics
@@ -62,6 +62,18 @@ class RunResult:
 
         found: AnswerSheet | None = self._optional("answers.json")
         return None if found is None else entitled_sheet(found, self.manifest)
+
+    @cached_property
+    def disclosure(self) -> DisclosureFigures | None:
+        """What was told where it may be; None where no question was asked in several rooms.
+
+        `answers` is None if their judge passed no exam; `metrics` has what it gave.
+        """
+        from mnemoscope.analysis.disclosure_rates import without_answers
+        from mnemoscope.analysis.entitled import withheld
+
+        found = self.metrics.get("disclosure")
+        return without_answers(found) if found and withheld(self.manifest) else found
 
     @cached_property
     def longitudinal(self) -> LongitudinalFigures | None:
@@ -120,7 +132,7 @@ class RunResult:
                     "recall_per_1000_tokens", OVERALL, last, {"mean": rate, "n": n, "ci95": None}
                 )
             )
-        if told := self.metrics.get("disclosure"):
+        if told := self.disclosure:
             for category, figures_of in {OVERALL: told, **told.get("by_category", {})}.items():
                 rows += self._disclosed(category, last, figures_of)
         if self.longitudinal is not None:

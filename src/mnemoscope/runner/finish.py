@@ -18,7 +18,7 @@ from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.answers import ANSWERS, answer_sheet, as_read, scale_of
 from mnemoscope.analysis.costs import Costs, accounts
 from mnemoscope.analysis.diagnosis import classify, receipts_of
-from mnemoscope.analysis.disclosure import disclosure, has_rooms
+from mnemoscope.analysis.disclosure_rates import disclosure, has_rooms
 from mnemoscope.analysis.forgetting import Forgetting, forgetting
 from mnemoscope.analysis.hallucination import views
 from mnemoscope.analysis.longitudinal import Plan, longitudinal

@@ -99,6 +99,16 @@ def disclosure(
     return figures
 
 
+def without_answers(figures: DisclosureFigures) -> DisclosureFigures:
+    """The figures without those of the answers, whose judge passed no exam."""
+    found = DisclosureFigures(**{**figures, "answers": None})
+    if "by_category" in figures:
+        found["by_category"] = {
+            name: without_answers(own) for name, own in figures["by_category"].items()
+        }
+    return found
+
+
 def _recalled(record: QuestionRecord, k: int, ranks: Ranks) -> _Ask:
     trial, is_inside = record.trial, record.question.expects == INSIDE
     about = (record.scenario, record.question.text), record.cluster, is_inside
