@@ -50,7 +50,6 @@ class LabelFreeScenario(msgspec.Struct, frozen=True, omit_defaults=True):
     memories: tuple[Memory, ...]
     queries: tuple[Query, ...]
     checkpoints: tuple[LabelFreeCheckpoint, ...] = ()
-    policy: str = ""
 
     def scenario(self) -> Scenario:
         """The scenario that a node runs: its questions have positions as ids, and no labels."""
@@ -72,7 +71,6 @@ class LabelFreeScenario(msgspec.Struct, frozen=True, omit_defaults=True):
                 )
                 for point in self.checkpoints
             ),
-            self.policy,
         )
 
 
@@ -153,7 +151,6 @@ class LabelJoiner:
             scenario.memories,
             tuple(Query(one.text, one.now, one.session) for one in self._questions),
             tuple(map(self._checkpoint, scenario.checkpoints)),
-            scenario.policy,
         )
 
     def order(self, run: int) -> UnitOrder:
