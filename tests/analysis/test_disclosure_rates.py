@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import mnemoscope as ms
 from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope._store.spec import Spec
 from mnemoscope.analysis.disclosure_rates import (
     DisclosureRates,
     disclosure,
@@ -23,9 +24,11 @@ from mnemoscope.analysis.measure import evidence_ranks
 from mnemoscope.analysis.question_records import QuestionRecord
 from mnemoscope.analysis.verify import verify
 from mnemoscope.datasets.disclosure import DisclosureRooms
+from mnemoscope.models.prompts import load_prompt
 from mnemoscope.readers import Passage, Reply
+from mnemoscope.readers.llm_reader import HOLES
 from mnemoscope.results import Results
-from mnemoscope.runner.pipeline import Ask
+from mnemoscope.runner.pipeline import Ask, plan_reader
 from mnemoscope.runner.trial_builder import TrialBuilder
 from mnemoscope.types import (
     TOLD_IN,
@@ -246,6 +249,11 @@ def test_recall_alone_leaks_by_forbidden_hits_and_withholds_by_missing_evidence(
     assert shares(recalled((), (4,), found=True)) == (0, 0, 1)
     # What is recalled beside the evidence inside may be another's secret.
     assert shares(recalled((1,), (), found=True)) == (0.5, 0, 0)
+
+
+def test_a_model_reads_with_the_prompt_that_has_session_and_policy() -> None:
+    spec = plan_reader(Spec.parse("openai:gpt-4o-mini"), "disclosure").spec
+    assert load_prompt(str(spec.args["prompt"]), HOLES).holes >= {"session", "policy"}
 
 
 class Gatekeeper:

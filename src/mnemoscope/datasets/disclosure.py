@@ -156,6 +156,8 @@ class DisclosureRooms(FileDataset):
         for day, path in day_files(folder.memories).items():
             for piece in pieces(read_day(path), self.granularity):
                 session = piece.session or PRINCIPAL
+                if SEPARATOR in session:
+                    raise DataError(f"session {session!r} has a comma in its id", file=path)
                 if session not in rooms:
                     self.findings.add("session not declared in persona.yaml", f"{path}: {session}")
                     rooms[session] = Room(folder.id, session)
