@@ -29,6 +29,7 @@ from tests.optional import missing
 
 from mnemoscope.models.embedders import WordLlamaEmbedder
 from mnemoscope.runner import rare_collections
+from mnemoscope.personas.simulate.simulator import simulate_persona
 from mnemoscope.types import CORE_CATEGORIES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -282,6 +283,15 @@ def write_persona() -> Callable[..., Path]:
         return folder
 
     return write
+
+
+@pytest.fixture(scope="session")
+def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The simulated histories of three personas, one of them with four closed rooms."""
+    folder = tmp_path_factory.mktemp("neighbours")
+    for persona in ("er-physician", "executive-assistant", "financial-advisor"):
+        simulate_persona(persona, folder, days=90)
+    return folder
 
 
 class CommandProcess:

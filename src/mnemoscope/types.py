@@ -52,6 +52,9 @@ class Query(Struct, frozen=True, omit_defaults=True):
     text: str
     now: datetime | None = None
     session: str = ""
+    policy: str = ""
+    """What may be told in which session, in words; readers get it. Systems get the same rule with
+    each memory, as `told_in` of its metadata."""
 
 
 class AnswerKey(Struct, frozen=True, omit_defaults=True):
@@ -124,6 +127,8 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
     questions: tuple[Question, ...]
     checkpoints: tuple[Checkpoint, ...] = ()
     """When to ask which questions; without checkpoints, all are asked after the last memory."""
+    policy: str = ""
+    """What may be told in which session, in words, where the questions depend on it."""
 
 
 class Hit(Struct, frozen=True, omit_defaults=True):
@@ -229,6 +234,9 @@ class Trial(
     """Hit id to the memories that its own text carries: of a hit that names sources, the evidence
     among them; of a hit that names none, all memories of the pool that the text covers as well.
     Hits that are missing here are credited with what they name."""
+    forbidden: tuple[int, ...] | None = None
+    """The ranks of hits from sessions that may not be told where the question was asked; None if
+    the scenario has no policy."""
 
 
 class Answer(
@@ -422,6 +430,10 @@ class Isolation(Struct, frozen=True, omit_defaults=True):
     """The hash of the secret that the decoys are drawn with."""
     left_behind: tuple[str, ...] = ()
     """The names of processes that left the system's process group and were ended with it."""
+
+
+TOLD_IN = "told_in"
+"""The metadata field of a memory that lists, with commas, the sessions in which it may be told."""
 
 
 class System(Protocol):

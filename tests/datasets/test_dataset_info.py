@@ -27,7 +27,7 @@ def test_the_record_says_what_the_dataset_is(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_its_answers_need_exists(name: str) -> None:
     needs = dataset_info(name).answers
-    holes = frozenset({"context", "now", "question"})
+    holes = frozenset({"context", "now", "question", "session", "policy"})
     load_prompt(needs.prompt, holes, frozenset({"context", "question"}))
     assert needs.reader == "none" or needs.reader in READERS.names()
     for judge in filter(None, (needs.judge, needs.model_judge, *needs.judges)):

@@ -35,6 +35,8 @@ SCORED = (
     "hybrid,graph=0.5",
     "hybrid,weight=0",
     "graph",
+    "scoped",
+    "scoped,retriever=hybrid",
 )
 SEARCHING = (*FTS5, *SCORED)
 ALL = ("none", "random", "recency", "oracle", "full-context", *SEARCHING)

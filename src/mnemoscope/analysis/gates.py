@@ -27,8 +27,9 @@ from mnemoscope.analysis.checked_run import (
     value_at,
 )
 from mnemoscope.analysis.credit_gates import below_ceiling, sources_in_bounds
+from mnemoscope.analysis.disclosure_rates import disclosure
 from mnemoscope.analysis.entitled import exam_problem
-from mnemoscope.analysis.measure import ingestion_loss
+from mnemoscope.analysis.measure import evidence_ranks, ingestion_loss
 from mnemoscope.analysis.question_records import records_of
 from mnemoscope.analysis.repeats import set_of_run
 from mnemoscope.analysis.running_system import system_as_stated
@@ -194,6 +195,9 @@ def _coverage(case: CheckedRun) -> _Finding:
 def _figures(case: CheckedRun) -> _Finding:
     recorded = case.run.read_json("metrics.json")
     figures = {"benchmark": case.manifest.identity["benchmark"], **case.figures}
+    questions = list(case.run.questions())
+    if any("session" in question for question in questions):
+        figures["disclosure"] = disclosure(records_of(case.run), case.depth, evidence_ranks)
     foreign = _drop_foreign_metrics(recorded, figures)
     is_older = "interval" not in recorded
     if changed := differences(_take_ends(recorded, figures, is_older), figures):
@@ -211,7 +215,7 @@ def _figures(case: CheckedRun) -> _Finding:
     asked = [trial.question for trial in case.trials]
     if not asked and value_at(case.manifest, "identity.reader") == "system":  # no rankings
         asked = [line.question for line in case.run.journal() if isinstance(line, Answer)]
-    if [q["id"] for q in case.run.questions()] != asked:
+    if [question["id"] for question in questions] != asked:
         return False, "questions.jsonl does not match the journal"
     # Runs with checkpoints record their answers in other files.
     if not case.manifest.checkpoints and (case.run.path / ANSWERS).exists():

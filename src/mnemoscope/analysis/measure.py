@@ -29,6 +29,7 @@ from mnemoscope.analysis.credit import (
     takes_places,
     tokens_of_places,
 )
+from mnemoscope.analysis.disclosure_rates import DisclosureFigures
 from mnemoscope.analysis.estimates import (
     Estimate,
     IntervalKind,
@@ -133,6 +134,9 @@ class Metrics(TypedDict):
     """Missing where every hit is one memory that it names."""
     beyond_end: NotRequired[dict[str, Bounds]]
     """Metrics at a depth at which some lists have ended; `overall` does not have them."""
+    disclosure: NotRequired[DisclosureFigures]
+    """What was told where it may be, if questions were asked in rooms that may be told and in
+    others."""
 
 
 class Depth(msgspec.Struct, frozen=True):

@@ -136,8 +136,9 @@ def records_of(run: RunDirectory) -> list[QuestionRecord]:
             category=line["category"],
             evidence=tuple(line.get("evidence", ())),
             expects=line.get("expects", "answer"),
+            session=line.get("session", ""),
             difficulty=line.get("difficulty", ""),
-            cluster=clusters.get(line["id"], ""),
+            cluster=clusters.get(line["id"]) or line.get("cluster", ""),
             relevant_days=tuple(line.get("relevantDays", ())),
         )
         for line in (one.get("qa", one) for one in lines)

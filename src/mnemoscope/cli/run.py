@@ -77,9 +77,11 @@ def run(
 
         mnemoscope run personas --data personas --system grpc://localhost:50052 --ranges 30d 90d
 
+        mnemoscope run disclosure --data histories --system scoped --out runs/disclosure
+
         mnemoscope run locomo longmemeval tofu --system bm25 --data data --out runs/all --fresh
 
-    `mnemoscope personas simulate` makes the data of personas.
+    `mnemoscope personas simulate` makes the data of personas and disclosure.
 
     Parameters
     ----------

@@ -34,6 +34,7 @@ DATASETS = Registry(
         "strata": Entry("mnemoscope.datasets.strata:Strata"),
         "beir": Entry("mnemoscope.datasets.beir:Beir"),
         "personas": Entry("mnemoscope.datasets.personas:Personas"),
+        "disclosure": Entry("mnemoscope.datasets.disclosure:DisclosureRooms"),
         "tofu": Entry("mnemoscope.datasets.tofu:Tofu"),
         "trec": Entry("mnemoscope.datasets.trec:Trec"),
     },

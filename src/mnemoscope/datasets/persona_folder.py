@@ -39,6 +39,7 @@ class DeclaredSession(Struct, frozen=True):
     id: str
     kind: str = ""
     isolated: bool = False
+    participants: tuple[str, ...] = ()
 
 
 class Sheet(Struct, frozen=True):

@@ -39,6 +39,8 @@ class Case(Struct, frozen=True, omit_defaults=True):
     """The days around the evidence, if a judge asked for them."""
     recalled: tuple[str, ...] = ()
     """The recalled passages, for judges with `wants_recalled = True`."""
+    policy: str = ""
+    """What may be told in which session, if the scenario has a policy."""
 
 
 class Judge(Protocol):

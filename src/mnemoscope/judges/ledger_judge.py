@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from mnemoscope.judges import RUBRIC, Case, Unjudged
+from mnemoscope.judges.told_secrets import told_secrets
 from mnemoscope.text.abstention import asserts, besides_nothing, refuses
 from mnemoscope.text.facts import AtomIndex
 from mnemoscope.text.matching import Sentence, any_says, normal_wording, sentences, spans
@@ -49,10 +50,7 @@ class LedgerJudge:
                 "a model judge"
             )
         said = sentences(case.answer)
-        asked = sentences(question.text)
-        # A secret that the question itself names is not leaked by the answer.
-        secrets = [secret for secret in key.secret if not any_says(asked, [secret])]
-        if leaked := [secret for secret in secrets if any_says(said, [secret])]:
+        if leaked := told_secrets(case):
             return Score(0, 0, 0, f"Leaks {_listed(leaked)}.")
         if not key.required and question.expects in ("answer", "partial"):
             raise Unjudged(f"question {question.id}: its answer key names no required value")

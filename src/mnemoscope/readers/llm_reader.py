@@ -22,9 +22,11 @@ from mnemoscope.readers.shown_passages import excerpts_of, long_date, turns_of
 from mnemoscope.text.token_estimate import CHARACTERS_PER_TOKEN, estimate_tokens
 from mnemoscope.types import Query
 
-HOLES = frozenset({"context", "turns", "now", "question"})
+HOLES = frozenset({"context", "turns", "now", "question", "session", "policy"})
 NEEDED = frozenset({"question"})
 UNKNOWN_DATE = "an unknown date"
+NO_SESSION = "not known"
+NO_POLICY = "(There is none.)"
 NOTHING = "(Nothing was recalled.)"
 
 _LEAD = re.compile(r"(?:the |final |short )?answer\s*:\s*", re.IGNORECASE)
@@ -88,6 +90,8 @@ class Llm:
             **{self._hole: self._shown(in_time) or NOTHING},
             now=long_date(query.now) if query.now else UNKNOWN_DATE,
             question=query.text.strip(),
+            session=" ".join(query.session.split()) or NO_SESSION,
+            policy=query.policy.strip() or NO_POLICY,
         )
         prompt = msgspec.structs.replace(filled, max_tokens=self.max_tokens)
         completion = self._model.complete(prompt)

@@ -9,7 +9,8 @@ import msgspec
 
 from mnemoscope._store.jsonl import encode_json, write_atomically
 from mnemoscope.analysis.answers import headline_of
-from mnemoscope.analysis.estimates import Estimate
+from mnemoscope.analysis.disclosure_rates import RATES
+from mnemoscope.analysis.estimates import Estimate, rate
 from mnemoscope.metrics import PRIMARY
 from mnemoscope.reports.render_markdown import render
 from mnemoscope.reports.run_view import RunView
@@ -78,6 +79,20 @@ def _rows_of(dataset: str, view: RunView) -> Iterator[DatasetRow]:
             ends = figure["ci95"]
             yield DatasetRow(
                 *about, name, figure["mean"], ends, figure["n"], missing, view.is_baseline
+            )
+    if told := view.metrics.get("disclosure"):
+        k = next(reversed(told["hits"]), "")
+        rates = told["answers"] or told["hits"].get(k)
+        for name in RATES:
+            own = rates[name] if rates else rate((), ())
+            yield DatasetRow(
+                *about,
+                name if told["answers"] else f"{name}@{k}",
+                own["rate"],
+                own["ci95"],
+                own["n"],
+                own.get("missing", 0),
+                view.is_baseline,
             )
     if view.forgetting and view.forgetting["score"] is not None:
         after = view.forgetting["score"]["after"]

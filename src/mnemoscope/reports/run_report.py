@@ -21,6 +21,7 @@ from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.analysis.verify import recorded_gates
 from mnemoscope.reports import (
     answer_tables,
+    disclosure_tables,
     forgetting_tables,
     longitudinal_report,
     published_comparison,
@@ -153,6 +154,7 @@ def write_summary(
         *credit_blocks(views),
         *(_answered(answered) if answered else []),
     ]
+    blocks += disclosure_tables.systems_tables(views)
     for view in views:
         if view.forgetting:
             forgotten = forgetting_tables.report_sections(view.forgetting)
@@ -225,6 +227,7 @@ def report(
         sections += answer_tables.failure_sections(diagnosis, accounts, names)
     if view.forgetting:
         sections += forgetting_tables.report_sections(view.forgetting)
+    sections += disclosure_tables.report_sections(view)
     size = view.timing["index_bytes"]
     times = [
         *(

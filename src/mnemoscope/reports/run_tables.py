@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.metrics import PRIMARY
-from mnemoscope.reports import answer_tables, forgetting_tables, group_tables
+from mnemoscope.reports import (
+    answer_tables,
+    disclosure_tables,
+    forgetting_tables,
+    group_tables,
+)
 from mnemoscope.reports.heatmap import SystemHeatmap, elide, heatmap, systems_heatmap
 from mnemoscope.reports.run_view import (
     RESTARTED,
@@ -66,6 +71,7 @@ def summary(views: Sequence[RunView], *, full: bool = True) -> RenderableType:
     models = dict.fromkeys(line for view in views for line in view.reader_and_judge)
     parts: list[Block] = [Heading(views[0].benchmark), *map(Paragraph, (asked, *models))]
     groups = groups_of(views)
+    parts += disclosure_tables.systems_tables(views)
     if headline(views):
         table = overview(views, groups)
         if any(cell == MISSING for cell in table.rows[-1]):  # the row of chance is not complete

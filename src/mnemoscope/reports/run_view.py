@@ -14,6 +14,7 @@ from mnemoscope.analysis.answers import headline_of as headline_of_answers
 from mnemoscope.analysis.attempts import Attempts, attempts_of
 from mnemoscope.analysis.checked_run import judges_of
 from mnemoscope.analysis.credit import CreditFigures
+from mnemoscope.analysis.disclosure_rates import without_answers
 from mnemoscope.analysis.entitled import same_family, withheld
 from mnemoscope.analysis.estimates import few_clusters
 from mnemoscope.analysis.forgetting import Forgetting
@@ -81,6 +82,9 @@ class RunView:
         there = (name for name in names if (run.path / f"{name}.json").exists())
         about, timing = manifest.identity["benchmark"], run.read_json("timing.json")
         found = {name: run.read_json(f"{name}.json") for name in there}
+        metrics: Metrics = run.read_json("metrics.json")
+        if "disclosure" in metrics and withheld(manifest) and not raw:
+            metrics["disclosure"] = without_answers(metrics["disclosure"])
         if "answers" in found:
             sheet = entitled_sheet(found["answers"], manifest)
             found["answers"] = raw_sheet(sheet) if raw else sheet
@@ -89,7 +93,7 @@ class RunView:
             manifest.arm,
             dataset_title(about["name"], about["options"]),
             manifest,
-            run.read_json("metrics.json"),
+            metrics,
             timing,
             run.path,
             timing.get("counters", {}).get("restarts", 0),
@@ -272,6 +276,8 @@ def caveats(view: RunView, beside: Sequence[RunView] = ()) -> list[str]:
         measured = view.metrics["questions"]["scorable"]
         notes.append(_reviewed(view.manifest.reviewed, measured))
         notes += _favoured({*view.metrics["by_category"], *view.manifest.withheld})
+    if "disclosure" in view.metrics and (why := withheld(view.manifest)):
+        notes.append(f"what the answers leaked and withheld is {why}")
     if view.longitudinal and view.judged and (why := withheld(view.manifest)):
         notes.append(f"the marks of the answers are not to be cited; {why}")
     notes += filter(None, [same_family(view.manifest)])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import ranx
 
     from mnemoscope.analysis.answers import AnswerSheet
+    from mnemoscope.analysis.disclosure_rates import DisclosureFigures
     from mnemoscope.analysis.foreign_verdicts import ImportedAnswers
     from mnemoscope.analysis.longitudinal import LongitudinalFigures
     from mnemoscope.analysis.measure import Metrics
@@ -63,6 +64,18 @@ class RunResult:
         return None if found is None else entitled_sheet(found, self.manifest)
 
     @cached_property
+    def disclosure(self) -> DisclosureFigures | None:
+        """What was told where it may be; None where no question was asked in several rooms.
+
+        `answers` is None if their judge passed no exam; `metrics` has what it gave.
+        """
+        from mnemoscope.analysis.disclosure_rates import without_answers
+        from mnemoscope.analysis.entitled import withheld
+
+        found = self.metrics.get("disclosure")
+        return without_answers(found) if found and withheld(self.manifest) else found
+
+    @cached_property
     def longitudinal(self) -> LongitudinalFigures | None:
         """The figures of each checkpoint; None for a run without checkpoints."""
         found: LongitudinalFigures | None = self._optional("longitudinal.json")
@@ -94,6 +107,8 @@ class RunResult:
                 if self.answers["judge"]
                 else counts["answered"] + counts.get("truncated", 0)
             )
+        if (told := self.metrics.get("disclosure")) and told["answers"]:
+            return not told["answers"]["leaked"]["n"]
         return self.metrics["questions"]["measured"] == 0
 
     def figures(self) -> list[FigureRow]:
@@ -117,6 +132,9 @@ class RunResult:
                     "recall_per_1000_tokens", OVERALL, last, {"mean": rate, "n": n, "ci95": None}
                 )
             )
+        if told := self.disclosure:
+            for category, figures_of in {OVERALL: told, **told.get("by_category", {})}.items():
+                rows += self._disclosed(category, last, figures_of)
         if self.longitudinal is not None:
             for point in self.longitudinal["checkpoints"]:
                 label, judged = point["label"], {OVERALL: point["overall"], **point["categories"]}
@@ -139,6 +157,18 @@ class RunResult:
                 for category, figure in {OVERALL: found["answerable"], **graded}.items()
             ]
         return rows
+
+    def _disclosed(
+        self, category: str, checkpoint: str, told: DisclosureFigures
+    ) -> Iterator[FigureRow]:
+        """The rates of leaked, withheld and right; those of hits are named like `right@10`."""
+        groups = {f"@{k}": rates for k, rates in told["hits"].items()}
+        if told["answers"]:
+            groups[""] = told["answers"]
+        for ending, rates in groups.items():
+            found: Mapping[str, Any] = rates
+            for name, figure in found.items():
+                yield self._row(f"{name}{ending}", category, checkpoint, figure)
 
     def _row(
         self, metric: str, category: str, checkpoint: str, figure: Mapping[str, Any]

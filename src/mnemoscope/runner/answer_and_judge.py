@@ -74,7 +74,8 @@ class AnswerAndJudge:
             else:
                 assert self._reader is not None and trial is not None
                 question = ask.question
-                query = Query(question.text, question.now, question.session)
+                policy = self._scenario.policy
+                query = Query(question.text, question.now, question.session, policy)
                 passages = list(self._passages(trial, seen, ask.checkpoint))
                 reply = _checked(self._reader.read(query, passages))
         except BaseException as error:
@@ -106,6 +107,7 @@ class AnswerAndJudge:
             memories=seen,
             excerpts=excerpts(self._scenario, ask.question, window, seen) if window else "",
             recalled=self._recalled(trial, answer, seen) if self._recalled_wanted else (),
+            policy=self._scenario.policy,
         )
         final: Score | Grade | None = None
         primary: Score | Grade | None = None

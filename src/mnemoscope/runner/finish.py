@@ -18,6 +18,7 @@ from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.answers import ANSWERS, answer_sheet, as_read, scale_of
 from mnemoscope.analysis.costs import Costs, accounts
 from mnemoscope.analysis.diagnosis import classify, receipts_of
+from mnemoscope.analysis.disclosure_rates import disclosure, has_rooms
 from mnemoscope.analysis.forgetting import Forgetting, forgetting
 from mnemoscope.analysis.hallucination import views
 from mnemoscope.analysis.longitudinal import Plan, longitudinal
@@ -96,6 +97,9 @@ class RecordedQuestion(TypedDict):
     evidence: tuple[str, ...]
     status: Status | None
     checkpoint: NotRequired[str]
+    session: NotRequired[str]
+    """Where it was asked, and its cluster, if it was asked in several rooms."""
+    cluster: NotRequired[str]
     evidence_ranks: NotRequired[Sequence[int]]
     """Missing if the recall failed."""
     answer: NotRequired[str]
@@ -128,6 +132,7 @@ def finish(
     ingestions = [line for line in final if isinstance(line, Ingestion)]
     timings = list(run.timings())
     rows = assemble(journal, questions, timings if is_longitudinal else ())
+    in_rooms = not is_longitudinal and has_rooms(rows)
     measured = (trial for trial in trials if trial.status not in FAILED)
     ranks = {id(trial): evidence_ranks(trial) for trial in measured}
     reader = manifest.identity.get("reader")
@@ -136,25 +141,27 @@ def finish(
         _finish_checkpoints(run, records, timings, manifest, plan)
     else:
         receipts = receipts_of(ingestions)
-        diagnosed = reader and not forgets and scale_of(manifest).bounded
+        diagnosed = reader and not (forgets or in_rooms) and scale_of(manifest).bounded
         failures = (
             classify(row, receipts.get(row.scenario)) if diagnosed and row.answer else None
             for row in as_read(manifest, rows)
         )
         lines = [
-            _question(_shown(row, manifest), failure, ranks.get(id(row.trial)))
+            _question(_shown(row, manifest), failure, ranks.get(id(row.trial)), in_rooms)
             for row, failure in zip(rows, failures, strict=True)
         ]
         write_records(run.path / "questions.jsonl", lines)
     if forgets:
         write_json(run.path / FORGETTING, _forgetting(rows, plan, manifest))
         also.append(FORGETTING)
-    elif reader:
+    elif reader and not in_rooms:  # a mean over rooms would reward silence
         write_json(run.path / ANSWERS, answer_sheet(manifest, rows, ingestions))
         also.append(ANSWERS)
     rankings = [_ranking(trial, depth.returned) for trial in trials]
     write_records(run.path / "raw_retrievals.jsonl", rankings)
     figures = measure(trials, ingestions, depth, ranks, manifest.withheld)
+    if in_rooms:
+        figures["disclosure"] = disclosure(rows, depth.returned, evidence_ranks)
     write_json(run.path / "metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
     write_json(run.path / "timing.json", timing(timings, system_answers=reader == "system"))
     ends = [own[-1] for own in plan.values() if own]
@@ -275,7 +282,7 @@ def _shown(row: QuestionRecord, manifest: Manifest) -> QuestionRecord:
 
 
 def _question(
-    row: QuestionRecord, failure: str | None, ranks: Sequence[int] | None
+    row: QuestionRecord, failure: str | None, ranks: Sequence[int] | None, in_rooms: bool
 ) -> RecordedQuestion:
     question, trial, answer, verdict = row.question, row.trial, row.answer, row.verdict
     evidence = question.evidence if trial is None else trial.evidence
@@ -292,6 +299,8 @@ def _question(
     }
     if row.checkpoint:
         record["checkpoint"] = row.checkpoint
+    if in_rooms:
+        record["session"], record["cluster"] = question.session, row.cluster
     if trial is not None and trial.status not in FAILED:
         # Of a trial before the last checkpoint they are not known yet.
         record["evidence_ranks"] = evidence_ranks(trial) if ranks is None else ranks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import msgspec
@@ -11,6 +11,7 @@ from mnemoscope._store.jsonl import printable
 from mnemoscope.runner.pipeline import Ask
 from mnemoscope.systems.plain_hits import PlainHits
 from mnemoscope.text.carrying import CarryingTest
+from mnemoscope.text.matching import any_says, sentences
 from mnemoscope.text.token_estimate import estimate_tokens
 from mnemoscope.types import Hit, Question, Scenario, Status, Trial
 
@@ -22,6 +23,7 @@ class TrialBuilder:
         self._scenario = scenario.id
         self._memories = {memory.id: memory for memory in scenario.memories}
         self._carrying = CarryingTest(scenario.memories)
+        self._policy = scenario.policy
         self._tokens: dict[str, int] = {}
         self._place = {memory.id: place for place, memory in enumerate(scenario.memories)}
         self._seen, self._seen_ids = -1, frozenset[str]()
@@ -91,7 +93,31 @@ class TrialBuilder:
             else (),
             places=self._places(hits),
             carried=self._carried(question, evidence, hits, seen) if texts else {},
+            forbidden=self._forbidden(question, ranking, sources, texts) if self._policy else None,
         )
+
+    def _forbidden(
+        self,
+        question: Question,
+        ranking: Sequence[str],
+        sources: Mapping[str, Sequence[str]],
+        texts: Mapping[str, str],
+    ) -> tuple[int, ...]:
+        """The ranks of hits from forbidden sessions: by what a hit names, says or is made of."""
+        closed = frozenset(question.forbidden)
+        secrets = question.key.secret if question.key else ()
+
+        def is_forbidden(id: str) -> bool:
+            named = [id, *sources.get(id, ())]
+            if (text := texts.get(id)) is not None:
+                if any_says(sentences(text), secrets):
+                    return True
+                named += self._carrying.made_of(text, ())
+            known = (self._memories[one] for one in named if one in self._memories)
+            return any(memory.session in closed for memory in known)
+
+        found = {id: is_forbidden(id) for id in dict.fromkeys(ranking)}
+        return tuple(rank for rank, id in enumerate(ranking, 1) if found[id])
 
     def _unknown(self, ids: Sequence[str], seen: int) -> int:
         """How many of the ids are not among the first `seen` memories."""

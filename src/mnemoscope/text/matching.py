@@ -187,6 +187,12 @@ def any_says(parts: Iterable[Sentence], wordings: Iterable[str]) -> bool:
     return any(part.says(wording) for wording in wordings for part in parts)
 
 
+def distinctive_stems(wording: str) -> frozenset[str]:
+    """Stems of the numbers and names of a wording; without any, of its content words."""
+    shape = _shape(wording)
+    return shape.fixed or shape.content
+
+
 def stems(text: str) -> list[str]:
     """English stems of the words of a normalised text, in order."""
     return stem_words(_TOKEN.findall(text))
