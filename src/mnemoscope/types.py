@@ -90,6 +90,9 @@ class Question(Struct, frozen=True, omit_defaults=True):
     forbidden: tuple[str, ...] = ()
     """Sessions whose content may not be disclosed in the session of the question."""
     key: AnswerKey | None = None
+    rivals: tuple[str, ...] = ()
+    """Ids of the memories that compete with the evidence: they state a value of another time, a
+    value that must be forgotten, or the same once more."""
 
 
 class Checkpoint(Struct, frozen=True, omit_defaults=True):
@@ -112,6 +115,8 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
     """How many were already eligible at an earlier checkpoint; sampling draws from these."""
     forget: tuple[str, ...] = ()
     """Ids of the memories that the system is told to forget before the questions are asked."""
+    forget_if_able: bool = False
+    """Whether a system without `forget` is asked all the same."""
 
 
 class Scenario(Struct, frozen=True, omit_defaults=True):

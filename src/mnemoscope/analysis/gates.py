@@ -19,6 +19,7 @@ from mnemoscope._store.run_integrity import is_protected
 from mnemoscope.analysis.answers import ANSWERS, answer_sheet
 from mnemoscope.analysis.attempts import attempts_in_order
 from mnemoscope.analysis.baseline_checks import baselines_in_place
+from mnemoscope.analysis.change_scores import change_scores
 from mnemoscope.analysis.checked_run import (
     BLOCKED_FILE,
     CheckedRun,
@@ -194,6 +195,8 @@ def _coverage(case: CheckedRun) -> _Finding:
 def _figures(case: CheckedRun) -> _Finding:
     recorded = case.run.read_json("metrics.json")
     figures = {"benchmark": case.manifest.identity["benchmark"], **case.figures}
+    if "change" in recorded:
+        figures["change"] = change_scores(records_of(case.run))
     foreign = _drop_foreign_metrics(recorded, figures)
     is_older = "interval" not in recorded
     if changed := differences(_take_ends(recorded, figures, is_older), figures):

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemoscope.analysis.change_scores import ChangeScores
 from mnemoscope.analysis.credit import (
     Credit,
     CreditFigures,
@@ -133,6 +134,8 @@ class Metrics(TypedDict):
     """Missing where every hit is one memory that it names."""
     beyond_end: NotRequired[dict[str, Bounds]]
     """Metrics at a depth at which some lists have ended; `overall` does not have them."""
+    change: NotRequired[ChangeScores]
+    """The scores of the benchmark `change`."""
 
 
 class Depth(msgspec.Struct, frozen=True):

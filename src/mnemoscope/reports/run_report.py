@@ -21,6 +21,7 @@ from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.analysis.verify import recorded_gates
 from mnemoscope.reports import (
     answer_tables,
+    change_tables,
     forgetting_tables,
     longitudinal_report,
     published_comparison,
@@ -157,6 +158,7 @@ def write_summary(
         if view.forgetting:
             forgotten = forgetting_tables.report_sections(view.forgetting)
             blocks += [Heading(view.label), Paragraph("Forgetting"), *forgotten[1:]]
+    blocks += change_tables.systems_tables(views)
     if judged := [view for view in views if view.longitudinal and view.judged]:
         blocks += [Heading("At the last checkpoint"), longitudinal_report.last_overalls(judged)]
     blocks += repeat_blocks(repeats)
@@ -225,6 +227,8 @@ def report(
         sections += answer_tables.failure_sections(diagnosis, accounts, names)
     if view.forgetting:
         sections += forgetting_tables.report_sections(view.forgetting)
+    if change := metrics.get("change"):
+        sections += change_tables.report_sections(change)
     size = view.timing["index_bytes"]
     times = [
         *(
@@ -261,7 +265,7 @@ def _retrieval(view: RunView) -> list[Block]:
     if not overall and view.answers:  # the system answers by itself: no ranking
         return []
     title = "Retrieval" if view.answers else "Overall"
-    if view.longitudinal or view.forgetting:
+    if view.longitudinal or view.forgetting or "change" in view.metrics:
         title = "Retrieval at the last checkpoint"
     rows: list[Cells] = []
     for name, figure in overall.items():

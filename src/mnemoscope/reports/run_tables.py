@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.metrics import PRIMARY
-from mnemoscope.reports import answer_tables, forgetting_tables, group_tables
+from mnemoscope.reports import answer_tables, change_tables, forgetting_tables, group_tables
 from mnemoscope.reports.heatmap import SystemHeatmap, elide, heatmap, systems_heatmap
 from mnemoscope.reports.run_view import (
     RESTARTED,
@@ -78,6 +78,7 @@ def summary(views: Sequence[RunView], *, full: bool = True) -> RenderableType:
             parts += _by_category(views)
     if any(view.answers or view.forgetting for view in views):
         parts += _answered(views, full)
+    parts += change_tables.systems_tables(views)
     if full:
         parts.append(_cost(views))
     told = [*notes(views), *group_tables.notes(groups)]

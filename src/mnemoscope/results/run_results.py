@@ -117,6 +117,10 @@ class RunResult:
                     "recall_per_1000_tokens", OVERALL, last, {"mean": rate, "n": n, "ci95": None}
                 )
             )
+        if change := self.metrics.get("change"):
+            from mnemoscope.analysis.change_scores import rates_of
+
+            rows += [self._row(name, kind, last, own) for name, kind, own in rates_of(change)]
         if self.longitudinal is not None:
             for point in self.longitudinal["checkpoints"]:
                 label, judged = point["label"], {OVERALL: point["overall"], **point["categories"]}
