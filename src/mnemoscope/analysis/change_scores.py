@@ -6,8 +6,8 @@ which of the memories that compete for an answer comes first. Failed questions a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple, NotRequired, TypedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from mnemoscope.analysis.estimates import IntervalKind, Rate, interval_kind, rate
 from mnemoscope.analysis.question_records import QuestionRecord
@@ -125,16 +125,20 @@ def change_scores(records: Sequence[QuestionRecord], k: int = K) -> ChangeScores
 
 def rates_of(scores: ChangeScores) -> Iterator[tuple[str, str, Rate]]:
     """Every rate with its name and category."""
+    parts: list[tuple[str, str, Mapping[str, Any] | None]] = []
     for category, figures in scores["values"].items():
-        for phase in ("recall", "answers"):
-            for name, own in (figures[phase] or {}).items():  # type: ignore[literal-required]
-                yield f"{phase}_{name}", category, own
-    for phase in ("recall", "answers"):
-        for name, own in (scores["forgetting"][phase] or {}).items():  # type: ignore[literal-required]
-            yield f"{phase}_{name}", "forgetting", own
-    for category in ("duplicates", "contradictions"):
-        for name, own in (scores[category] or {}).items():  # type: ignore[literal-required]
-            yield name, category, own
+        parts.append(("recall_", category, figures["recall"]))
+        parts.append(("answers_", category, figures["answers"]))
+    requests = scores["forgetting"]
+    parts += [
+        ("recall_", "forgetting", requests["recall"]),
+        ("answers_", "forgetting", requests["answers"]),
+        ("", "duplicates", scores["duplicates"]),
+        ("", "contradictions", scores["contradictions"]),
+    ]
+    for prefix, category, own in parts:
+        for name, found in (own or {}).items():
+            yield f"{prefix}{name}", category, found
 
 
 def _order(checkpoint: str) -> int:

@@ -237,16 +237,24 @@ def planned_meetings(history: History, roles: Sequence[RoleOfChain]) -> list[Pla
         dates = [history.date(first), history.date(holds)]
         if not hidden.isdisjoint(normal_wording(written_date(on)) for on in dates):
             continue
-        notes = [
-            _note(
-                day, entity, _PLANNED, topic=entity, date=written_date(on), name=_name(history, rng)
+        planned = [
+            _note(day, entity, _PLANNED, topic=entity, date=written_date(on), name=name)
+            for day, on, name in (
+                (told, dates[0], _name(history, rng)),
+                (days[1], dates[1], _name(history, rng)),
             )
-            for day, on in zip((told, days[1]), dates, strict=True)
         ]
         cancellation = _note(off, entity, _CANCELLED, topic=entity, date=written_date(dates[0]))
         found.append(
             PlannedMeeting(
-                entity, fact.arc, cancelled, *notes, *dates, cancellation if cancelled else None
+                entity=entity,
+                arc=fact.arc,
+                cancelled=cancelled,
+                first=planned[0],
+                second=planned[1],
+                first_date=dates[0],
+                second_date=dates[1],
+                cancellation=cancellation if cancelled else None,
             )
         )
     return found

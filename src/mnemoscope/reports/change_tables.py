@@ -50,7 +50,7 @@ _NAMES = {
     "both_told": "told: both values",
 }
 _SHORT = (
-    *("recall_right_first", "answers_right", "answers_outdated"),
+    *("recall_right_first", "answers_right", "answers_outdated", "answers_mixed"),
     *("recall_obeyed", "recall_kept", "answers_obeyed", "answers_kept"),
     *("two_places", "both", "newest_first"),
 )
