@@ -15,7 +15,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from mnemoscope.datasets.fact_chains import FactChain, ValueSearch, says
+from mnemoscope.datasets.fact_chains import FactChain, ValueSearch, says, wordings_of
 from mnemoscope.text.fact_ledger import LedgerFact
 from mnemoscope.text.matching import normal_wording
 from mnemoscope.types import Memory
@@ -123,8 +123,8 @@ def _assigned(chains: Sequence[FactChain], search: ValueSearch) -> list[tuple[Fa
             role, pairs = _PAIR[pairs % len(_PAIR)], pairs + 1
         if role == "forgotten":
             # A value that also stands elsewhere could be told without the forgotten memory.
-            alone = search.ids(_wordings(chain.last)) == set(chain.stated)
-            if not alone or chain.stated[0] in taken or says(chain.topic, _wordings(chain.last)):
+            alone = search.ids(wordings_of(chain.last)) == set(chain.stated)
+            if not alone or chain.stated[0] in taken or says(chain.topic, wordings_of(chain.last)):
                 role = "kept"
             else:
                 taken.update(chain.stated)
@@ -181,16 +181,12 @@ def _note(day: int, entity: str, text: str, **words: str) -> PlantedNote:
     return PlantedNote(day, f"### {heading}\n\n{body}")
 
 
-def _wordings(fact: LedgerFact) -> tuple[str, ...]:
-    return fact.value, *fact.aliases
-
-
 def _name(history: History, rng: random.Random) -> str:
     return rng.choice(history.names) if history.names else "A colleague"
 
 
 def _hidden(secret: Iterable[LedgerFact]) -> set[str]:
-    return {normal_wording(wording) for fact in secret for wording in _wordings(fact)}
+    return {normal_wording(wording) for fact in secret for wording in wordings_of(fact)}
 
 
 def _other_values(
@@ -198,7 +194,7 @@ def _other_values(
 ) -> list[str]:
     """Values that the same attribute has elsewhere, except those that are to be forgotten."""
     hidden = _hidden(secret)
-    known = {normal_wording(wording) for wording in _wordings(own.last)}
+    known = {normal_wording(wording) for wording in wordings_of(own.last)}
     found = {
         chain.last.value: None
         for chain in chains

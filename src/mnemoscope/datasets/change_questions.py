@@ -13,7 +13,7 @@ from mnemoscope.datasets.change_plan import (
     RoleOfChain,
     written_date,
 )
-from mnemoscope.datasets.fact_chains import FactChain, says
+from mnemoscope.datasets.fact_chains import FactChain, says, wordings_of
 from mnemoscope.text.fact_ledger import Ledger, LedgerFact, date_wordings
 from mnemoscope.types import AnswerKey, Expectation, Memory, Question
 
@@ -46,12 +46,19 @@ class QuestionWriter:
         gone = [one.chain.stated[0] for one in roles if one.role == "forgotten"]
         self.forgotten = tuple(sorted(gone))
         found = [question for role in roles for question in self._about(role)]
-        found += [self._about_plan(one) for one in meetings]
+        found += [question for one in meetings if (question := self._about_plan(one))]
+        found = [one for one in found if self._is_answerable(one)]
         found.sort(key=lambda question: self._history.place(question.id))
         return tuple(
             replace(question, id=f"{self._history.persona}-c{number:04}")
             for number, question in enumerate(found, 1)
         )
+
+    def _is_answerable(self, question: Question) -> bool:
+        """Whether no memory that it needs is forgotten; large memories contain several facts."""
+        if question.category in (KNOWN, FORGOTTEN):
+            return True
+        return set(self.forgotten).isdisjoint((*question.evidence, *question.rivals))
 
     def _about(self, planned: RoleOfChain) -> Iterator[Question]:
         chain, note = planned.chain, planned.note
@@ -93,7 +100,7 @@ class QuestionWriter:
     def _now(self, chain: FactChain, category: str) -> Iterator[Question]:
         """The value that is valid now; its rivals state an earlier one alone."""
         evidence = chain.stated[-1]
-        rivals = self._rivals(chain.stated[:-1], evidence, chain.last)
+        rivals = self._rivals(chain.stated[:-1], evidence, wordings_of(chain.last))
         if rivals:
             key = self._key(chain.last)
             yield self._ask(chain, category, chain.question, (evidence,), rivals, key)
@@ -108,7 +115,7 @@ class QuestionWriter:
             rng = history.rng("as-of", fact.id)
             # The day after, so that the date alone does not point to the log that tells it.
             day = rng.randrange(fact.day + 1, until) if until > fact.day + 1 else fact.day
-            rivals = self._rivals(told, chain.stated[place], fact)
+            rivals = self._rivals(told, chain.stated[place], wordings_of(fact))
             if rivals:
                 others = tuple(one.value for one in chain.facts if one is not fact)
                 key = replace(self._key(fact), outdated=others)
@@ -118,30 +125,32 @@ class QuestionWriter:
                 name = f"{AS_OF}-{place}"
                 yield self._ask(chain, AS_OF, asked, (chain.stated[place],), rivals, key, name=name)
 
-    def _rivals(self, ids: Iterable[str], evidence: str, fact: LedgerFact) -> tuple[str, ...]:
-        """Memories that state another value of the chain, and not this one."""
-        wordings = (fact.value, *fact.aliases)
+    def _rivals(
+        self, ids: Iterable[str], evidence: str, wordings: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Those of the memories that do not state the right value."""
         return tuple(
             dict.fromkeys(
                 id for id in ids if id != evidence and not says(self._texts[id], wordings)
             )
         )
 
-    def _about_plan(self, meeting: PlannedMeeting) -> Question:
-        key = AnswerKey(
-            required=(date_wordings(meeting.second_date),),
-            outdated=date_wordings(meeting.first_date),
-        )
+    def _about_plan(self, meeting: PlannedMeeting) -> Question | None:
+        right, outdated = map(date_wordings, (meeting.second_date, meeting.first_date))
+        evidence = self._memory_of(meeting.second)
+        rivals = self._rivals([self._memory_of(meeting.first)], evidence, right)
+        if not rivals:  # both plans stand in one memory
+            return None
         category = CANCELLED if meeting.cancelled else EXPIRED
         return Question(
             f"plan/{meeting.entity}",
             f"When do we next meet about {meeting.entity}?",
             reference=f"On {written_date(meeting.second_date)}.",
             category=category,
-            evidence=(self._memory_of(meeting.second),),
-            rivals=(self._memory_of(meeting.first),),
+            evidence=(evidence,),
+            rivals=rivals,
             cluster=f"{self._history.persona}/{meeting.arc or meeting.entity}",
-            key=key,
+            key=AnswerKey(required=(right,), outdated=outdated),
         )
 
     def _ask(

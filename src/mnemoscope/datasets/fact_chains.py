@@ -93,11 +93,14 @@ def fact_chains(
 
 def stating(fact: LedgerFact, memories: Iterable[Memory]) -> str:
     """The id of the one memory that states the value, about this entity if several do; or ''."""
-    wordings = (fact.value, *fact.aliases)
-    found = [memory for memory in memories if says(memory.text, wordings)]
+    found = [memory for memory in memories if says(memory.text, wordings_of(fact))]
     if len(found) > 1:
         found = [memory for memory in found if normalise(fact.entity) in normalise(memory.text)]
     return found[0].id if len(found) == 1 else ""
+
+
+def wordings_of(fact: LedgerFact) -> tuple[str, ...]:
+    return fact.value, *fact.aliases
 
 
 def says(text: str, wordings: Sequence[str]) -> bool:
