@@ -54,7 +54,7 @@ class ErasureOptions(msgspec.Struct, frozen=True, kw_only=True):
     def check(self) -> None:
         for name, value, least, most in (
             ("memories", self.memories, 2, _MOST_MEMORIES),
-            ("batch", self.batch, 1, self.memories),
+            ("batch", self.batch, 1, _MOST_MEMORIES),
         ):
             if not least <= value <= most:
                 raise UsageError(f"--{name} {value}: give {least} to {most:,}")
