@@ -111,8 +111,8 @@ def test_all_values_in_the_order_of_time_are_outdated_first(
         return sorted(competing(question), key=place.__getitem__)
 
     scores = played(scenario, all_values)
-    assert rate(scores, "recall_outdated_first", "update") == 1
-    assert rate(scores, "recall_outdated_first", "twice-corrected") == 1
+    assert rate(scores, "recall_outdated_before", "update") == 1
+    assert rate(scores, "recall_outdated_before", "twice-corrected") == 1
     assert rate(scores, "two_places", "duplicates") == 1
     assert rate(scores, "newest_first", "contradictions") == 0
 
@@ -125,7 +125,7 @@ def test_one_hit_that_names_all_memories_has_not_put_the_right_one_first(
     sources = {"summary": (*question.evidence, *question.rivals)}
     trial = Trial(*about, ranking=("summary",), sources=sources)  # type: ignore[arg-type]
     record = QuestionRecord(question, trial, None, None, scenario.id)
-    assert rate(change_scores([record]), "recall_outdated_first", "update") == 1
+    assert rate(change_scores([record]), "recall_outdated_before", "update") == 1
 
     # With a text of its own, the text decides.
     assert question.key is not None

@@ -26,10 +26,10 @@ class RecallOfValues(TypedDict):
 
     right_first: Rate
     """The memory with the right value comes before those with other values."""
-    outdated_first: Rate
-    """A memory with a value of another time comes first; the right one follows."""
+    outdated_before: Rate
+    """A memory with a value of another time comes before the right one, or without it."""
     outdated_alone: Rate
-    """Values of other times are there, and the right one is not."""
+    """Of all questions, those with values of other times and without the right one."""
     neither: Rate
 
 
@@ -182,7 +182,7 @@ def _values(records: Sequence[QuestionRecord], k: int, about_past: bool) -> Chan
     return {
         "recall": {
             "right_first": of_recall("right_first"),
-            "outdated_first": of_recall("outdated_first"),
+            "outdated_before": of_recall("outdated_first", "outdated_alone"),
             "outdated_alone": of_recall("outdated_alone"),
             "neither": of_recall("neither"),
         }
@@ -199,8 +199,8 @@ def _values(records: Sequence[QuestionRecord], k: int, about_past: bool) -> Chan
     }
 
 
-def _shares(outcomes: Sequence[str], clusters: Sequence[str]) -> Callable[[str], Rate]:
-    return lambda name: rate([outcome == name for outcome in outcomes], clusters)
+def _shares(outcomes: Sequence[str], clusters: Sequence[str]) -> Callable[..., Rate]:
+    return lambda *names: rate([outcome in names for outcome in outcomes], clusters)
 
 
 def _order_of_values(record: QuestionRecord, trial: Trial, k: int, about_past: bool) -> str:

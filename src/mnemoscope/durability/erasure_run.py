@@ -15,7 +15,7 @@ import msgspec
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import encode_json, write_atomically
 from mnemoscope._store.spec import Spec
-from mnemoscope.durability.byte_search import ByteSearch, FoundText, search_files
+from mnemoscope.durability.byte_search import search_files
 from mnemoscope.durability.erasure_report import blocks
 from mnemoscope.durability.erasure_result import ErasureResult, verdict_of
 from mnemoscope.durability.planted_memories import planted, present
@@ -125,14 +125,14 @@ def _play(
     still = present(driver, forgotten)
     there = present(driver, kept)
     gone = {memory.id: words[memory.id] for memory in forgotten}
-    home = [Path(target.scratch)] if target.scratch else []
-    opened = search_files([storage, *home, *options.also], gone)
+    files = [storage, *options.also]
+    opened = search_files(files, gone)
     # Its home is removed with its process, so what is there now would have stayed there.
-    at_home = search_files(home, gone).found
+    at_home = search_files([Path(target.scratch)] if target.scratch else [], gone)
     target.stop()
-    closed = search_files([storage, *options.also], gone)
-    control = search_files([storage, *options.also], {one.id: words[one.id] for one in kept})
-    left = _without_repeats([*closed.found, *at_home])
+    closed = search_files(files, words)
+    left = [*at_home.found, *(one for one in closed.found if one.text in gone)]
+    visible = len(closed.texts - gone.keys())
     forgot = sum(memory.id in known for memory in forgotten)
     result = ErasureResult(
         format=FORMAT,
@@ -142,32 +142,24 @@ def _play(
             forgotten=forgot,
             still_recalled=len(still),
             kept=len(kept),
-            visible=len(control.texts),
-            while_open=len(opened.found),
+            visible=visible,
+            while_open=len(opened.found) + len(at_home.found),
             after_close=len(left),
         ),
         forgotten=forgot,
         still_recalled=sorted(still),
         kept=sum(memory.id in known for memory in kept),
         lost=sorted(one.id for one in kept if one.id in known and one.id not in there),
-        visible=len(control.texts),
-        while_open=opened.found,
+        visible=visible,
+        while_open=[*at_home.found, *opened.found],
         after_close=left,
         files=closed.files,
         bytes=closed.bytes,
-        unread=_unread(opened, closed),
+        unread=sorted({*opened.unread, *at_home.unread, *closed.unread}),
     )
     if result.verdict in ("erased", "unknown"):
         shutil.rmtree(storage, ignore_errors=True)
     return result
-
-
-def _unread(*searches: ByteSearch) -> list[str]:
-    return sorted({one for search in searches for one in search.unread})
-
-
-def _without_repeats(found: list[FoundText]) -> list[FoundText]:
-    return list({(one.text, one.file, one.form): one for one in found}.values())
 
 
 def _marked(options: ErasureOptions) -> tuple[list[Memory], dict[str, tuple[str, ...]]]:

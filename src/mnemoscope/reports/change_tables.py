@@ -29,8 +29,8 @@ _ABREAST = 4
 """Systems that fit next to the names of the figures in eighty columns."""
 _NAMES = {
     "recall_right_first": "hits: right value first",
-    "recall_outdated_first": "hits: outdated value first",
-    "recall_outdated_alone": "hits: outdated value alone",
+    "recall_outdated_before": "hits: outdated before it",
+    "recall_outdated_alone": "hits: outdated alone",
     "recall_neither": "hits: neither",
     "answers_right": "told: right value",
     "answers_outdated": "told: outdated value",
@@ -50,14 +50,16 @@ _NAMES = {
     "both_told": "told: both values",
 }
 _SHORT = (
-    *("recall_right_first", "answers_right", "answers_outdated", "answers_mixed"),
+    *("recall_right_first", "recall_outdated_before"),
+    *("answers_right", "answers_outdated", "answers_mixed"),
     *("recall_obeyed", "recall_kept", "answers_obeyed", "answers_kept"),
     *("two_places", "both", "newest_first"),
 )
 """The figures of the terminal; reports have all."""
 _LEGEND = (
-    "share of the questions with its 95 % interval; obeyed: of what was known before the request; "
-    "kept: of other facts known before it; two places: of the facts found"
+    "share of the questions with its 95 % interval; outdated before it: or without it; obeyed: of "
+    "what was known before the request; kept: of other facts known before it; two places: of the "
+    "facts found"
 )
 
 
