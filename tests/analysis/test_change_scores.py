@@ -14,7 +14,7 @@ from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.change_scores import ChangeScores, change_scores, rates_of
 from mnemoscope.analysis.question_records import QuestionRecord
 from mnemoscope.cli.app import invoke
-from mnemoscope.datasets.change import Change
+from mnemoscope.datasets.change import ChangeBenchmark
 from mnemoscope.results.run_results import RunResult
 from mnemoscope.types import Answer, Question, Scenario, Trial
 
@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def scenario(folder: Path) -> Scenario:
-    [found] = Change(folder).scenarios()
+    [found] = ChangeBenchmark(folder).scenarios()
     return found
 
 

@@ -11,7 +11,7 @@ from tests.change_history import write_change_history
 
 from mnemoscope._store.errors import MissingData
 from mnemoscope.datasets import open_dataset
-from mnemoscope.datasets.change import Change
+from mnemoscope.datasets.change import ChangeBenchmark
 from mnemoscope.datasets.change_questions import CHANGE_CATEGORIES
 from mnemoscope.datasets.fact_chains import ValueSearch
 from mnemoscope.text.matching import any_says, sentences
@@ -25,10 +25,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def mini(folder: Path) -> Scenario:
-    return only(Change(folder))
+    return only(ChangeBenchmark(folder))
 
 
-def only(dataset: Change) -> Scenario:
+def only(dataset: ChangeBenchmark) -> Scenario:
     [scenario] = dataset.scenarios()
     return scenario
 
@@ -109,9 +109,9 @@ def test_requests_are_told_after_the_first_questions(mini: Scenario) -> None:
 
 
 def test_a_request_can_be_told_without_a_call(folder: Path) -> None:
-    told = only(Change(folder, forgetting="told"))
+    told = only(ChangeBenchmark(folder, forgetting="told"))
     assert told.checkpoints[-1].forget == ()
-    assert told.memories == only(Change(folder)).memories
+    assert told.memories == only(ChangeBenchmark(folder)).memories
 
 
 def test_of_two_plans_neither_the_newer_note_nor_the_older_one_is_always_right(
@@ -152,7 +152,7 @@ def test_questions_take_the_words_of_the_history(mini: Scenario) -> None:
 def test_larger_memories_have_fewer_questions_and_no_wrong_ones(
     folder: Path, granularity: str
 ) -> None:
-    scenario = only(Change(folder, granularity=granularity))  # type: ignore[arg-type]
+    scenario = only(ChangeBenchmark(folder, granularity=granularity))  # type: ignore[arg-type]
     ids = {memory.id for memory in scenario.memories}
     gone = set(scenario.checkpoints[-1].forget)
     for question in scenario.questions:
@@ -162,15 +162,17 @@ def test_larger_memories_have_fewer_questions_and_no_wrong_ones(
 
 
 def test_reading_twice_gives_the_same_and_another_seed_other_roles(folder: Path) -> None:
-    assert only(Change(folder)) == only(Change(folder))
-    assert only(Change(folder, seed=7)).questions != only(Change(folder)).questions
+    assert only(ChangeBenchmark(folder)) == only(ChangeBenchmark(folder))
+    assert (
+        only(ChangeBenchmark(folder, seed=7)).questions != only(ChangeBenchmark(folder)).questions
+    )
 
 
 def test_a_value_that_no_memory_states_alone_is_left_out_and_counted(tmp_path: Path) -> None:
     folder = write_change_history(tmp_path)
     log = folder / "mini" / "memories" / "day-0003.md"
     log.write_text(log.read_text().replace("100 euros", "a hundred"), encoding="utf-8")
-    dataset = Change(folder)
+    dataset = ChangeBenchmark(folder)
     scenario = only(dataset)
     assert dataset.findings.counts == {"not asked: no single memory of its day states the value": 1}
     assert not any("Alder" in one.text and "euros" in one.reference for one in scenario.questions)
@@ -180,7 +182,7 @@ def test_a_history_without_a_ledger_is_refused(tmp_path: Path) -> None:
     folder = write_change_history(tmp_path, entities=1)
     (folder / "mini" / "qa" / "ledger.jsonl").unlink()
     with pytest.raises(MissingData, match="needs histories with a ledger"):
-        Change(folder)
+        ChangeBenchmark(folder)
 
 
 def test_a_value_search_finds_whole_words_in_the_right_memory() -> None:

@@ -29,7 +29,7 @@ DATASETS = Registry(
         "strata": Entry("mnemoscope.datasets.strata:Strata"),
         "beir": Entry("mnemoscope.datasets.beir:Beir"),
         "personas": Entry("mnemoscope.datasets.personas:Personas"),
-        "change": Entry("mnemoscope.datasets.change:Change"),
+        "change": Entry("mnemoscope.datasets.change:ChangeBenchmark"),
         "tofu": Entry("mnemoscope.datasets.tofu:Tofu"),
         "trec": Entry("mnemoscope.datasets.trec:Trec"),
     },

@@ -59,14 +59,15 @@ class _Cast(Struct, frozen=True):
     cast: list[_Person] = []
 
 
-class Change(FileDataset):
+class ChangeBenchmark(FileDataset):
     """Every persona below `data` with questions about what changed."""
 
     info = DatasetInfo(
         name="change",
         summary="updates, as-of questions, expired plans, requests to forget, from histories",
+        source="simulated histories, or others with a ledger of facts",
         how_to_get="mnemoscope personas simulate all --out histories",
-        granularities=("section", "session", "day"),
+        granularities=("section", "day", "session"),
         cluster="story arc of a persona",
         has_checkpoints=True,
         main_metric="composite",
