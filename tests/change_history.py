@@ -23,16 +23,15 @@ def write_change_history(folder: Path, entities: int = len(ENTITIES)) -> Path:
     (persona / "arcs.yaml").write_text("epoch: '2025-01-01'\n", encoding="utf-8")
     facts: list[dict[str, object]] = []
     for number, entity in enumerate(ENTITIES[:entities]):
-        values = [
-            ("fee", [(3, f"{100 + number} euros"), (12, f"{300 + number} euros")]),
-            ("desk", [(5, f"{entity} north counter"), (14, f"{entity} south counter")]),
-            *(
-                (name, [(6 + place, f"{entity} {name} {number}x{place}")])
-                for place, name in enumerate(SINGLES)
-            ),
-        ]
-        values[0][1].append((20, f"{500 + number} euros"))
-        for attribute, told in values:
+        values = {
+            "fee": [
+                (day, f"{fee + number} euros") for day, fee in ((3, 100), (12, 300), (20, 500))
+            ],
+            "desk": [(5, f"{entity} north counter"), (14, f"{entity} south counter")],
+        }
+        for place, name in enumerate(SINGLES):
+            values[name] = [(6 + place, f"{entity} {name} {number}x{place}")]
+        for attribute, told in values.items():
             first = len(facts)
             for place, (day, value) in enumerate(told):
                 fact: dict[str, object] = {
@@ -52,8 +51,8 @@ def write_change_history(folder: Path, entities: int = len(ENTITIES)) -> Path:
         for fact in facts:
             if fact["day"] == day:
                 attribute = str(fact["attribute"]).partition(".")[2]
-                told = f"The {attribute} of {fact['entity']} is {fact['value']}."
-                parts += [f"### {fact['entity']}", told]
+                line = f"The {attribute} of {fact['entity']} is {fact['value']}."
+                parts += [f"### {fact['entity']}", line]
         parts += ["# session: team", "### Elsewhere", "The team met and talked."]
         (logs / f"day-{day:04}.md").write_text("\n\n".join(parts), encoding="utf-8")
     lines = "".join(json.dumps(fact) + "\n" for fact in facts)

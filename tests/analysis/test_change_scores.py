@@ -207,7 +207,7 @@ def test_a_forgotten_fact_in_a_summary_or_far_down_the_list_is_a_leak(scenario: 
         checkpoint="after",
     )
     before = Trial(
-        *(scenario.id, known.id, "answered"),  # type: ignore[arg-type]
+        *(scenario.id, known.id, "answered"),
         ranking=known.evidence,
         checkpoint="before",
     )
@@ -233,7 +233,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data, out = tmp_path_factory.mktemp("change"), tmp_path_factory.mktemp("runs")
     write_change_history(data, entities=6)
     systems = ["bm25", "keeps-all=tests.analysis.keeps_all:KeepsAll"]
-    ms.run("change", systems=systems, data=data, out=out, baselines=["oracle"], workers=1)
+    ms.run("change", systems=systems, data=data, out=out, baselines=True, workers=1)
     return out
 
 

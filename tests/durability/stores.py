@@ -96,7 +96,7 @@ class KeepsNothing(AcknowledgesBeforeWriting):
 class LeavesDeletedRows(FullySynchronised):
     """SQLite as it is built by default: a deleted row stays in its page."""
 
-    pragmas = ("secure_delete = OFF",)
+    pragmas: tuple[str, ...] = ("secure_delete = OFF",)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -16,7 +16,6 @@ from typing import Literal
 from msgspec import Struct
 
 from mnemoscope._store.errors import DataError, MissingData
-from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope.datasets.base import AnswerNeeds, DataFile, DatasetInfo, FileDataset
 from mnemoscope.datasets.change_plan import (
     History,
@@ -31,13 +30,13 @@ from mnemoscope.datasets.day_logs import (
     PRINCIPAL,
     Granularity,
     day_files,
-    digest,
     pieces,
     read_day,
 )
 from mnemoscope.datasets.fact_chains import fact_chains
 from mnemoscope.datasets.persona_folder import (
     PersonaFolder,
+    data_files,
     find_personas,
     read_epoch,
     read_paper,
@@ -112,13 +111,7 @@ class ChangeBenchmark(FileDataset):
 
     def files(self) -> list[DataFile]:
         """The files of each persona; its daily logs share one hash."""
-        found: list[DataFile] = []
-        for folder in self.folders:
-            parts = [folder.persona, folder.arcs, folder.questions, folder.ledger]
-            found += [DataFile(path, sha256_file(path)) for path in parts if path.is_file()]
-            logs = day_files(folder.memories).values()
-            found.append(DataFile(folder.memories, digest(tuple(logs))))
-        return found
+        return data_files(self.folders)
 
     def read(self) -> Iterator[Scenario]:
         for folder in self.folders:

@@ -14,7 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 
 from mnemoscope._store.errors import DataError, UsageError
-from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope.datasets.base import AnswerNeeds, DataFile, DatasetInfo, FileDataset
 from mnemoscope.datasets.checkpoint_plan import (
     PlannedQuestion,
@@ -23,12 +22,13 @@ from mnemoscope.datasets.checkpoint_plan import (
     parse_ranges,
     plan_checkpoints,
 )
-from mnemoscope.datasets.day_logs import Granularity, day_files, digest, drift, pieces, read_day
+from mnemoscope.datasets.day_logs import Granularity, day_files, drift, pieces, read_day
 from mnemoscope.datasets.labelled import note_empty_texts, present
 from mnemoscope.datasets.persona_folder import (
     PersonaFolder,
     QuestionEntry,
     answer_keys,
+    data_files,
     find_personas,
     read_epoch,
     read_questions,
@@ -118,13 +118,7 @@ class Personas(FileDataset):
 
     def files(self) -> list[DataFile]:
         """The files of each persona; its daily logs share one hash."""
-        found: list[DataFile] = []
-        for folder in self.folders:
-            parts = [folder.persona, folder.arcs, folder.questions, folder.ledger]
-            found += [DataFile(path, sha256_file(path)) for path in parts if path.is_file()]
-            logs = day_files(folder.memories).values()
-            found.append(DataFile(folder.memories, digest(tuple(logs))))
-        return found
+        return data_files(self.folders)
 
     def read(self) -> Iterator[Scenario]:
         asked: dict[str, str] = {}
