@@ -28,8 +28,8 @@ from tests.browser import browser as browser
 from tests.optional import missing
 
 from mnemoscope.models.embedders import WordLlamaEmbedder
-from mnemoscope.runner import rare_collections
 from mnemoscope.personas.simulate.simulator import simulate_persona
+from mnemoscope.runner import rare_collections
 from mnemoscope.types import CORE_CATEGORIES
 
 REPOSITORY = Path(__file__).resolve().parent.parent

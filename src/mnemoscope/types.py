@@ -95,6 +95,9 @@ class Question(Struct, frozen=True, omit_defaults=True):
     key: AnswerKey | None = None
     rubric: tuple[str, ...] = ()
     """What the answer should state, item by item, where the dataset's official score counts it."""
+    rivals: tuple[str, ...] = ()
+    """Ids of the memories that compete with the evidence: they state a value of another time, a
+    value that must be forgotten, or the same once more."""
 
 
 class Checkpoint(Struct, frozen=True, omit_defaults=True):
@@ -117,6 +120,8 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
     """How many were already eligible at an earlier checkpoint; sampling draws from these."""
     forget: tuple[str, ...] = ()
     """Ids of the memories that the system is told to forget before the questions are asked."""
+    forget_if_able: bool = False
+    """Whether a system without `forget` is asked all the same."""
 
 
 class Scenario(Struct, frozen=True, omit_defaults=True):

@@ -7,9 +7,13 @@ A memory is found by its whole text. The folder has what an earlier process of t
 
 from __future__ import annotations
 
+import base64
+import gzip
+import hashlib
 import json
 import sqlite3
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +93,93 @@ class KeepsNothing(AcknowledgesBeforeWriting):
         self._memories = {}
 
 
+class LeavesDeletedRows(FullySynchronised):
+    """SQLite as it is built by default: a deleted row stays in its page."""
+
+    pragmas: tuple[str, ...] = ("secure_delete = OFF",)
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        for pragma in self.pragmas:
+            self._db.execute(f"PRAGMA {pragma}")
+
+
+class OverwritesDeletedRows(LeavesDeletedRows):
+    """SQLite that overwrites deleted rows and writes its file anew."""
+
+    pragmas = ("secure_delete = ON",)
+
+    def forget(self, memories: list[dict[str, str]]) -> None:
+        super().forget(memories)
+        self._db.execute("VACUUM")
+
+
+class CheckpointsAtTheEnd(LeavesDeletedRows):
+    """The log has every version of a page until the last connection is closed."""
+
+    pragmas = ("secure_delete = ON", "journal_mode = WAL", "wal_autocheckpoint = 0")
+
+
+class KeepsACopy(OverwritesDeletedRows):
+    """Overwrites deleted rows, and has written each text to another file before."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._folder = folder
+
+    def remember(self, memories: list[dict[str, str]]) -> None:
+        super().remember(memories)
+        for memory in memories:
+            path = self.folder() / f"{memory['id']}.bin"
+            path.write_bytes(self.encoded(memory["text"].encode()))
+
+    def folder(self) -> Path:
+        return self._folder
+
+    def encoded(self, text: bytes) -> bytes:
+        return base64.b64encode(text)
+
+
+class KeepsACompressedCopy(KeepsACopy):
+    """The copy is compressed twice, behind a header of its own."""
+
+    def encoded(self, text: bytes) -> bytes:
+        return b"log:" + zlib.compress(b"entry " + gzip.compress(text))
+
+
+class KeepsACopyAtHome(KeepsACopy):
+    """The copy is in the home of the process, where caches and logs are."""
+
+    def folder(self) -> Path:
+        return Path.home()
+
+    def encoded(self, text: bytes) -> bytes:
+        return text.decode().encode("utf-16-le")
+
+
+class KeepsOnlyCodedTexts(KeepsACopy):
+    """No text can be read in its files, kept or forgotten."""
+
+    def remember(self, memories: list[dict[str, str]]) -> None:
+        hidden = [
+            dict(one, text=hashlib.sha256(one["text"].encode()).hexdigest()) for one in memories
+        ]
+        FullySynchronised.remember(self, hidden)
+        for memory in memories:
+            path = self.folder() / f"{memory['id']}.bin"
+            path.write_bytes(bytes(byte ^ 0x5A for byte in memory["text"].encode()))
+
+    def recall(self, query: dict[str, str], k: int) -> list[str]:
+        return super().recall({"text": hashlib.sha256(query["text"].encode()).hexdigest()}, k)
+
+
 KINDS: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (FullySynchronised, AcknowledgesBeforeWriting, ForgetsOnlyInMemory, KeepsNothing)
+    for kind in (
+        *(FullySynchronised, AcknowledgesBeforeWriting, ForgetsOnlyInMemory, KeepsNothing),
+        *(LeavesDeletedRows, OverwritesDeletedRows, CheckpointsAtTheEnd, KeepsACopy),
+        *(KeepsACompressedCopy, KeepsACopyAtHome, KeepsOnlyCodedTexts),
+    )
 }
 
 

@@ -19,6 +19,7 @@ from mnemoscope._store.run_integrity import is_protected
 from mnemoscope.analysis.answers import ANSWERS, answer_sheet
 from mnemoscope.analysis.attempts import attempts_in_order
 from mnemoscope.analysis.baseline_checks import baselines_in_place
+from mnemoscope.analysis.change_scores import change_scores
 from mnemoscope.analysis.checked_run import (
     BLOCKED_FILE,
     CheckedRun,
@@ -198,6 +199,8 @@ def _figures(case: CheckedRun) -> _Finding:
     questions = list(case.run.questions())
     if any("session" in question for question in questions):
         figures["disclosure"] = disclosure(records_of(case.run), case.depth, evidence_ranks)
+    if "change" in recorded:
+        figures["change"] = change_scores(records_of(case.run))
     foreign = _drop_foreign_metrics(recorded, figures)
     is_older = "interval" not in recorded
     if changed := differences(_take_ends(recorded, figures, is_older), figures):

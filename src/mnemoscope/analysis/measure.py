@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemoscope.analysis.change_scores import ChangeScores
 from mnemoscope.analysis.credit import (
     Credit,
     CreditFigures,
@@ -137,6 +138,8 @@ class Metrics(TypedDict):
     disclosure: NotRequired[DisclosureFigures]
     """What was told where it may be, if questions were asked in rooms that may be told and in
     others."""
+    change: NotRequired[ChangeScores]
+    """The scores of the benchmark `change`."""
 
 
 class Depth(msgspec.Struct, frozen=True):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.run_directory import JournalLine, RunDirectory
 from mnemoscope.types import (
     FAILED,
     Answer,
+    AnswerKey,
     Grade,
     Ingestion,
     Question,
@@ -140,6 +143,8 @@ def records_of(run: RunDirectory) -> list[QuestionRecord]:
             difficulty=line.get("difficulty", ""),
             cluster=clusters.get(line["id"]) or line.get("cluster", ""),
             relevant_days=tuple(line.get("relevantDays", ())),
+            rivals=tuple(line.get("rivals", ())),
+            key=msgspec.convert(line["key"], AnswerKey) if "key" in line else None,
         )
         for line in (one.get("qa", one) for one in lines)
     }

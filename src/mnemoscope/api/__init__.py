@@ -22,7 +22,12 @@ from mnemoscope.api.plot_runs import plot
 from mnemoscope.api.reruns import answer, judge, score
 from mnemoscope.api.run_progress import Progress, ProgressUpdate
 from mnemoscope.api.shown_questions import show, show_failed
-from mnemoscope.api.system_tests import durability_test, load_test, load_test_config
+from mnemoscope.api.system_tests import (
+    durability_test,
+    erasure_test,
+    load_test,
+    load_test_config,
+)
 from mnemoscope.runner.run_setup import RunConfig, require_checkpoints
 
 if TYPE_CHECKING:
@@ -66,6 +71,7 @@ __all__ = [
     "draft_questions",
     "dry_run",
     "durability_test",
+    "erasure_test",
     "estimate",
     "execute",
     "export",

@@ -1,4 +1,4 @@
-"""Tests of how a system serves and stores: under load, and when it is killed."""
+"""Tests of how a system serves and stores: under load, when it is killed, when it forgets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mnemoscope.types import Scalar
 
 if TYPE_CHECKING:
     from mnemoscope.datasets.base import Dataset
-    from mnemoscope.durability import DurabilityResult
+    from mnemoscope.durability import DurabilityResult, ErasureResult
     from mnemoscope.loadtest import LoadOptions, LoadResult, LoadUpdate
     from mnemoscope.runner.run_setup import Systems
 
@@ -122,3 +122,35 @@ def durability_test(
     )
     update = progress or (lambda kind, number, total: None)
     return run_durability(Spec.labelled(system), Path(out), options, command=command, update=update)
+
+
+def erasure_test(
+    system: str,
+    *,
+    command: str = "",
+    memories: int = 40,
+    batch: int = 5,
+    also: Sequence[Where] = (),
+    timeout: float = 60.0,
+    start: float = 60.0,
+    seed: int = 42,
+    out: Where = "runs/erasure",
+) -> ErasureResult:
+    """Let a system that is started here forget memories, and search its files for their texts.
+
+    `system` is a spec. `{storage}` in it, or in the `command` that starts a server, is replaced by
+    a new folder; an integration with the option `storage` gets it by itself. `ErasureOptions`
+    describes the other arguments. `out` gets erasure.json and erasure.md.
+    """
+    from mnemoscope._store.spec import Spec
+    from mnemoscope.durability import ErasureOptions, run_erasure
+
+    options = ErasureOptions(
+        memories=memories,
+        batch=batch,
+        also=tuple(map(Path, also)),
+        timeout=timeout,
+        start=start,
+        seed=seed,
+    )
+    return run_erasure(Spec.labelled(system), Path(out), options, command=command)

@@ -96,6 +96,10 @@ COMMANDS = {
         "durability:durability",
         "Kill a system after and during writes, start it again, and count which memories are gone.",
     ),
+    "erasure": (
+        "erasure:erasure",
+        "Let a system forget memories, and search the bytes of its files for their texts.",
+    ),
     "ranges": ("ranges:ranges", "Show the checkpoints that a value of --ranges selects."),
     "canaries": (
         "canaries:canaries",

@@ -194,7 +194,7 @@ class Child:
                 )
         except OSError as error:
             raise UsageError(f"{words[0]} cannot be started: {error.strerror}") from None
-        self._scratch = start.scratch
+        self.scratch = start.scratch
         note_started(self._process.pid, start.scratch)
         self._guard = _guard(self._process.pid, start.scratch)
         assert self._process.stdin and self._process.stdout and self._process.stderr
@@ -318,7 +318,7 @@ class Child:
         with suppress(ProcessLookupError, PermissionError):
             # Before wait(): until then the system cannot reuse its process id.
             os.killpg(self._process.pid, signal.SIGKILL)
-        left = end_processes_of(self._process.pid, below, self._scratch)
+        left = end_processes_of(self._process.pid, below, self.scratch)
         with self._reaping:
             self._process.wait()
         note_ended(self._process.pid)
@@ -330,8 +330,8 @@ class Child:
         if self._guard is not None:
             self._guard.kill()
             self._guard.communicate()
-        if self._scratch:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+        if self.scratch:
+            shutil.rmtree(self.scratch, ignore_errors=True)
 
 
 def split_command(command: str, example: str) -> list[str]:

@@ -108,6 +108,11 @@ class Stdio:
         """Let the child write to this folder, too: there it keeps its memories over restarts."""
         self._storage = storage
 
+    @property
+    def scratch(self) -> str:
+        """The folder of its home and its temporary files; empty if it does not run."""
+        return "" if self._child is None else self._child.scratch
+
     def limit_calls(self, recall: float, others: float) -> None:
         """Give calls at most so many seconds, if `timeout` does not give them less."""
         self._limits = dict.fromkeys(VERBS, others) | dict.fromkeys(("recall", "answer"), recall)

@@ -35,6 +35,7 @@ DATASETS = Registry(
         "beir": Entry("mnemoscope.datasets.beir:Beir"),
         "personas": Entry("mnemoscope.datasets.personas:Personas"),
         "disclosure": Entry("mnemoscope.datasets.disclosure:DisclosureRooms"),
+        "change": Entry("mnemoscope.datasets.change:ChangeBenchmark"),
         "tofu": Entry("mnemoscope.datasets.tofu:Tofu"),
         "trec": Entry("mnemoscope.datasets.trec:Trec"),
     },

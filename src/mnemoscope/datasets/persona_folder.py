@@ -7,7 +7,7 @@ suffix. An error names the file and the field; `problems` collects all errors be
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -17,8 +17,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from mnemoscope._store.errors import DataError, MissingData, MnemoscopeError, UsageError
+from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.yaml import load_yaml
-from mnemoscope.datasets.day_logs import DAY_FILE, LAST_DAY, day_files
+from mnemoscope.datasets.base import DataFile
+from mnemoscope.datasets.day_logs import DAY_FILE, LAST_DAY, day_files, digest
 from mnemoscope.text.fact_ledger import Ledger
 from mnemoscope.types import CATEGORIES, AnswerKey
 
@@ -147,6 +149,17 @@ def _days_of(persona: PersonaFolder) -> int:
     if not persona.memories.is_dir() or not persona.questions.is_file():
         return 0
     return sum(bool(DAY_FILE.fullmatch(path.name)) for path in persona.memories.iterdir())
+
+
+def data_files(folders: Iterable[PersonaFolder]) -> list[DataFile]:
+    """The files of each persona; its daily logs share one hash."""
+    found: list[DataFile] = []
+    for folder in folders:
+        parts = [folder.persona, folder.arcs, folder.questions, folder.ledger]
+        found += [DataFile(path, sha256_file(path)) for path in parts if path.is_file()]
+        logs = day_files(folder.memories).values()
+        found.append(DataFile(folder.memories, digest(tuple(logs))))
+    return found
 
 
 def _folders(data: Path) -> list[Path]:

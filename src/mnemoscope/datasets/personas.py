@@ -25,12 +25,13 @@ from mnemoscope.datasets.checkpoint_plan import (
     parse_ranges,
     plan_checkpoints,
 )
-from mnemoscope.datasets.day_logs import Granularity, day_files, digest, drift, pieces, read_day
+from mnemoscope.datasets.day_logs import Granularity, day_files, drift, pieces, read_day
 from mnemoscope.datasets.labelled import note_empty_texts, present
 from mnemoscope.datasets.persona_folder import (
     PersonaFolder,
     QuestionEntry,
     answer_keys,
+    data_files,
     find_personas,
     read_epoch,
     read_questions,
@@ -133,12 +134,7 @@ class Personas(FileDataset):
 
     def files(self) -> list[DataFile]:
         """The files of each persona; its daily logs share one hash."""
-        found: list[DataFile] = []
-        for folder in self.folders:
-            parts = [folder.persona, folder.arcs, folder.questions, folder.ledger]
-            found += [DataFile(path, sha256_file(path)) for path in parts if path.is_file()]
-            logs = day_files(folder.memories).values()
-            found.append(DataFile(folder.memories, digest(tuple(logs))))
+        found = data_files(self.folders)
         if self.repairs:
             found.append(DataFile(REPAIRS_FILE, sha256_file(REPAIRS_FILE), REPAIRS_SHA256))
         return found

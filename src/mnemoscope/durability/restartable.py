@@ -51,6 +51,11 @@ class Restartable(Protocol):
         """End whatever still runs."""
         ...
 
+    @property
+    def scratch(self) -> str:
+        """The folder of its home and its temporary files, while it runs; else empty."""
+        ...
+
 
 class ChildSystem:
     """A system behind the stdio connector: an adapter, an integration, or a Python class."""
@@ -66,6 +71,10 @@ class ChildSystem:
         abilities(self._system)  # its first use starts the process
         self._system.limit_calls(self._timeout, self._timeout)
         return self._system
+
+    @property
+    def scratch(self) -> str:
+        return "" if self._system is None else str(self._system.scratch)
 
     def kill(self) -> None:
         self._system.kill()
@@ -107,6 +116,10 @@ class ServerSystem:
             self._system = self._plan.build()
             abilities(self._system)
         return self._system
+
+    @property
+    def scratch(self) -> str:
+        return "" if self._child is None else self._child.scratch
 
     def kill(self) -> None:
         if self._child is not None:

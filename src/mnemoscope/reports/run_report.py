@@ -21,6 +21,7 @@ from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.analysis.verify import recorded_gates
 from mnemoscope.reports import (
     answer_tables,
+    change_tables,
     disclosure_tables,
     forgetting_tables,
     longitudinal_report,
@@ -159,6 +160,7 @@ def write_summary(
         if view.forgetting:
             forgotten = forgetting_tables.report_sections(view.forgetting)
             blocks += [Heading(view.label), Paragraph("Forgetting"), *forgotten[1:]]
+    blocks += change_tables.systems_tables(views)
     if judged := [view for view in views if view.longitudinal and view.judged]:
         blocks += [Heading("At the last checkpoint"), longitudinal_report.last_overalls(judged)]
     blocks += repeat_blocks(repeats)
@@ -228,6 +230,8 @@ def report(
     if view.forgetting:
         sections += forgetting_tables.report_sections(view.forgetting)
     sections += disclosure_tables.report_sections(view)
+    if change := metrics.get("change"):
+        sections += change_tables.report_sections(change)
     size = view.timing["index_bytes"]
     times = [
         *(
@@ -264,7 +268,7 @@ def _retrieval(view: RunView) -> list[Block]:
     if not overall and view.answers:  # the system answers by itself: no ranking
         return []
     title = "Retrieval" if view.answers else "Overall"
-    if view.longitudinal or view.forgetting:
+    if view.longitudinal or view.forgetting or "change" in view.metrics:
         title = "Retrieval at the last checkpoint"
     rows: list[Cells] = []
     for name, figure in overall.items():

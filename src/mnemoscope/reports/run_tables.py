@@ -10,6 +10,7 @@ from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.metrics import PRIMARY
 from mnemoscope.reports import (
     answer_tables,
+    change_tables,
     disclosure_tables,
     forgetting_tables,
     group_tables,
@@ -84,6 +85,7 @@ def summary(views: Sequence[RunView], *, full: bool = True) -> RenderableType:
             parts += _by_category(views)
     if any(view.answers or view.forgetting for view in views):
         parts += _answered(views, full)
+    parts += change_tables.systems_tables(views)
     if full:
         parts.append(_cost(views))
     told = [*notes(views), *group_tables.notes(groups)]

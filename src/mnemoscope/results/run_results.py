@@ -135,6 +135,10 @@ class RunResult:
         if told := self.disclosure:
             for category, figures_of in {OVERALL: told, **told.get("by_category", {})}.items():
                 rows += self._disclosed(category, last, figures_of)
+        if change := self.metrics.get("change"):
+            from mnemoscope.analysis.change_scores import rates_of
+
+            rows += [self._row(name, kind, last, own) for name, kind, own in rates_of(change)]
         if self.longitudinal is not None:
             for point in self.longitudinal["checkpoints"]:
                 label, judged = point["label"], {OVERALL: point["overall"], **point["categories"]}

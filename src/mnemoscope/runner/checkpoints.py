@@ -121,6 +121,8 @@ class CheckpointDriver:
 
     def _forget(self, checkpoint: Checkpoint) -> None:
         if not self._driver.can("forget"):
+            if checkpoint.forget_if_able:
+                return
             raise CannotForget(
                 "it has no forget(selector), so no question is asked after the forgetting"
             )

@@ -16,6 +16,7 @@ import msgspec
 from mnemoscope._store.jsonl import write_json, write_records
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.answers import ANSWERS, answer_sheet, as_read, scale_of
+from mnemoscope.analysis.change_scores import change_scores
 from mnemoscope.analysis.costs import Costs, accounts
 from mnemoscope.analysis.diagnosis import classify, receipts_of
 from mnemoscope.analysis.disclosure_rates import disclosure, has_rooms
@@ -35,6 +36,7 @@ from mnemoscope.runner.merge import timing_key
 from mnemoscope.runner.progress_log import header_of, now
 from mnemoscope.types import (
     FAILED,
+    AnswerKey,
     Expectation,
     Grade,
     Ingestion,
@@ -86,7 +88,7 @@ class RecordedRanking(TypedDict):
 
 
 class RecordedQuestion(TypedDict):
-    """One line of questions.jsonl of a run without checkpoints, or of TOFU."""
+    """One line of questions.jsonl of a run without checkpoints, of TOFU, or of change."""
 
     id: str
     scenario: str
@@ -108,6 +110,9 @@ class RecordedQuestion(TypedDict):
     error: NotRequired[str]
     failure: NotRequired[str]
     """The class of the failure, as in answers.json."""
+    rivals: NotRequired[tuple[str, ...]]
+    """The memories that compete with the evidence; with the key, of the benchmark `change`."""
+    key: NotRequired[AnswerKey]
 
 
 def finish(
@@ -122,8 +127,9 @@ def finish(
     Returns the question records of a run over checkpoints; else an empty list.
     """
     records: list[QuestionRecord] = []
-    forgets = any(point.forget for points in plan.values() for point in points)
-    is_longitudinal = bool(manifest.checkpoints) and not forgets
+    about_change = any(question.rivals for question in questions.values())
+    forgets = not about_change and any(one.forget for points in plan.values() for one in points)
+    is_longitudinal = bool(manifest.checkpoints) and not (forgets or about_change)
     also: list[str] = list(CHECKPOINT_FILES) if is_longitudinal else []
     journal = list(run.journal())
     last = manifest.checkpoints[-1] if manifest.checkpoints else ""
@@ -147,7 +153,13 @@ def finish(
             for row in as_read(manifest, rows)
         )
         lines = [
-            _question(_shown(row, manifest), failure, ranks.get(id(row.trial)), in_rooms)
+            _question(
+                _shown(row, manifest),
+                failure,
+                ranks.get(id(row.trial)),
+                in_rooms=in_rooms,
+                about_change=about_change,
+            )
             for row, failure in zip(rows, failures, strict=True)
         ]
         write_records(run.path / "questions.jsonl", lines)
@@ -162,6 +174,8 @@ def finish(
     figures = measure(trials, ingestions, depth, ranks, manifest.withheld)
     if in_rooms:
         figures["disclosure"] = disclosure(rows, depth.returned, evidence_ranks)
+    if about_change:
+        figures["change"] = change_scores(rows)
     write_json(run.path / "metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
     write_json(run.path / "timing.json", timing(timings, system_answers=reader == "system"))
     ends = [own[-1] for own in plan.values() if own]
@@ -282,7 +296,12 @@ def _shown(row: QuestionRecord, manifest: Manifest) -> QuestionRecord:
 
 
 def _question(
-    row: QuestionRecord, failure: str | None, ranks: Sequence[int] | None, in_rooms: bool
+    row: QuestionRecord,
+    failure: str | None,
+    ranks: Sequence[int] | None,
+    *,
+    in_rooms: bool = False,
+    about_change: bool = False,
 ) -> RecordedQuestion:
     question, trial, answer, verdict = row.question, row.trial, row.answer, row.verdict
     evidence = question.evidence if trial is None else trial.evidence
@@ -312,4 +331,8 @@ def _question(
         record["error"] = error
     if failure:
         record["failure"] = failure
+    if about_change:
+        record["rivals"] = question.rivals
+        if question.key is not None:
+            record["key"] = question.key
     return record

@@ -41,6 +41,7 @@ class LabelFreeCheckpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     """Positions of the queries that are asked."""
     now: datetime | None = None
     forget: tuple[str, ...] = ()
+    forget_if_able: bool = False
 
 
 class LabelFreeScenario(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -68,6 +69,7 @@ class LabelFreeScenario(msgspec.Struct, frozen=True, omit_defaults=True):
                     tuple(map(str, point.questions)),
                     point.now,
                     forget=point.forget,
+                    forget_if_able=point.forget_if_able,
                 )
                 for point in self.checkpoints
             ),
@@ -217,5 +219,6 @@ class LabelJoiner:
         if self._unit.mixed:
             places.sort(key=lambda place: order_by_text(self._questions[place]))
         return LabelFreeCheckpoint(
-            point.label, point.memories, tuple(places), point.now, point.forget
+            *(point.label, point.memories, tuple(places), point.now),
+            *(point.forget, point.forget_if_able),
         )
