@@ -90,6 +90,8 @@ class Question(Struct, frozen=True, omit_defaults=True):
     forbidden: tuple[str, ...] = ()
     """Sessions whose content may not be disclosed in the session of the question."""
     key: AnswerKey | None = None
+    replaces: tuple[str, ...] = ()
+    """Ids of earlier questions about the same thing, whose answer its own answer supersedes."""
 
 
 class Checkpoint(Struct, frozen=True, omit_defaults=True):
@@ -112,6 +114,10 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
     """How many were already eligible at an earlier checkpoint; sampling draws from these."""
     forget: tuple[str, ...] = ()
     """Ids of the memories that the system is told to forget before the questions are asked."""
+    cohort: tuple[str, ...] = ()
+    """Ids of the questions that are followed from here to the last checkpoint, if it was planned.
+
+    They are among `questions`."""
 
 
 class Scenario(Struct, frozen=True, omit_defaults=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mnemoscope._store.errors import UsageError
@@ -11,6 +11,7 @@ from mnemoscope._store.run_directory import JournalLine, RunDirectory
 from mnemoscope.types import (
     FAILED,
     Answer,
+    Checkpoint,
     Grade,
     Ingestion,
     Question,
@@ -22,6 +23,8 @@ from mnemoscope.types import (
 )
 
 BEST_SCORE = 6
+Plan = Mapping[str, Sequence[Checkpoint]]
+"""Persona to its checkpoints, in order."""
 
 
 class QuestionRecord(NamedTuple):

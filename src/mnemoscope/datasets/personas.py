@@ -26,6 +26,7 @@ from mnemoscope.datasets.checkpoint_plan import (
 from mnemoscope.datasets.day_logs import Granularity, day_files, digest, drift, pieces, read_day
 from mnemoscope.datasets.labelled import note_empty_texts, present
 from mnemoscope.datasets.persona_folder import (
+    LedgerLabels,
     PersonaFolder,
     QuestionEntry,
     answer_keys,
@@ -36,7 +37,6 @@ from mnemoscope.datasets.persona_folder import (
 from mnemoscope.types import (
     CATEGORIES,
     CORE_CATEGORIES,
-    AnswerKey,
     Expectation,
     Memory,
     Question,
@@ -84,6 +84,7 @@ class Personas(FileDataset):
         arcs: str = "",
         ranges: str = "30d,90d,6mo,1y,full",
         sample: int = 0,
+        cohort: int = 0,
         groups: bool = False,
         seed: int = 42,
         granularity: Granularity = "day",
@@ -99,7 +100,10 @@ class Personas(FileDataset):
         for folder in self.folders:
             present(folder.questions, f"the questions of {folder.id}")
             day_files(folder.memories)
+        if cohort < 0:
+            raise UsageError(f"cohort={cohort}: must be 0 (none besides the sample) or more")
         self.sample = sample
+        self.cohort = cohort
         self.groups = groups
         self.seed = seed
         self.granularity: Granularity = granularity
@@ -109,7 +113,10 @@ class Personas(FileDataset):
 
     @property
     def options(self) -> dict[str, Scalar]:
-        return {**super().options, "ranges": self._ranges_option}
+        options = {**super().options, "ranges": self._ranges_option}
+        if not self.cohort:  # runs of earlier versions have the same identity
+            del options["cohort"]
+        return options
 
     @property
     def has_ledger(self) -> bool:
@@ -160,6 +167,7 @@ class Personas(FileDataset):
             ],
             self.ranges,
             sample=self.sample,
+            cohort=self.cohort,
             seed=self.seed,
             groups=self.groups,
             epoch=epoch,
@@ -199,7 +207,7 @@ class Personas(FileDataset):
         entry: QuestionEntry,
         epoch: date,
         there: set[int],
-        key: AnswerKey | None,
+        labels: LedgerLabels | None,
     ) -> Question:
         days = tuple(sorted(set(entry.relevant_days)))
         evidence = [] if entry.no_evidence else [day for day in days if day in there]
@@ -225,7 +233,8 @@ class Personas(FileDataset):
             cluster=f"{persona}/{entry.arc or week}",
             relevant_days=days,
             forbidden=entry.forbidden_sessions,
-            key=key,
+            key=labels.key if labels else None,
+            replaces=labels.replaces if labels else (),
         )
 
     def _find_oddities(self, folder: PersonaFolder, entries: list[QuestionEntry]) -> None:
