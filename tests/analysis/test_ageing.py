@@ -12,10 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.analysis.ageing_systems import write_history
 
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.analysis.ageing import ageing
 from mnemoscope.analysis.question_records import Plan, QuestionRecord
 from mnemoscope.datasets.personas import Personas
+from mnemoscope.reports.ageing_tables import ageing_overview, ageing_sections
+from mnemoscope.reports.render_markdown import render
+from mnemoscope.reports.run_view import RunView
+from mnemoscope.results.run_results import RunResult
 from mnemoscope.runner.pipeline import Pipeline, plan_judge, plan_reader
 from mnemoscope.runner.run import Settings, run
 from mnemoscope.systems.loader import plan
@@ -35,8 +40,8 @@ Aged = Mapping[str, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def aged(tmp_path_factory: pytest.TempPathFactory) -> Aged:
-    """The ageing figures of each scripted system on the hand-made history."""
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunDirectory]:
+    """Each scripted system on the hand-made history."""
     folder = tmp_path_factory.mktemp("ageing")
     dataset = Personas(write_history(folder / "data"), ranges="10d,28d")
     names = [f"ageing_systems:{name}" for name in SYSTEMS]
@@ -48,12 +53,13 @@ def aged(tmp_path_factory: pytest.TempPathFactory) -> Aged:
         patch.syspath_prepend(str(Path(__file__).parent))
         patch.setenv("MNEMOSCOPE_CACHE", str(folder / "cache"))
         plans = [plan(Spec.parse(one)) for one in (*names, "oracle")]
-        runs = run(dataset, plans, folder / "runs", Settings(workers=1), pipeline=parts)
-    labels = (*SYSTEMS, "oracle")
-    return {
-        label: directory.read_json("longitudinal.json")["ageing"]
-        for label, directory in zip(labels, runs, strict=True)
-    }
+        made = run(dataset, plans, folder / "runs", Settings(workers=1), pipeline=parts)
+    return dict(zip((*SYSTEMS, "oracle"), made, strict=True))
+
+
+@pytest.fixture(scope="module")
+def aged(runs: dict[str, RunDirectory]) -> Aged:
+    return {name: own.read_json("longitudinal.json")["ageing"] for name, own in runs.items()}
 
 
 def parts_of(figures: dict[str, Any]) -> tuple[float, ...]:
@@ -105,6 +111,26 @@ def test_the_curve_of_the_oracle_is_flat_and_that_of_a_forgetful_system_is_not(a
     falling = aged["OnlyNewDays"]["hit@10"]["cohort"]["points"]
     assert [point["score"]["mean"] for point in falling] == [1, 0]
     assert falling[-1]["change"]["ci95"][1] < 0
+
+
+def test_reports_and_frames_show_the_cohort_and_the_parts(runs: dict[str, RunDirectory]) -> None:
+    views = [RunView.of(runs[name]) for name in ("AllAtOnce", "oracle")]
+    told = render(ageing_overview(views))
+    assert "8 questions are asked at every checkpoint from 10d to 28d" in told
+    [row] = [line for line in told.splitlines() if line.startswith("| oracle")]
+    assert row.split(" | ")[1] == "6.00 → 6.00"
+    assert row.split(" | ")[3].startswith("0.00 [")  # interference
+    page = render(ageing_sections(views[0].longitudinal))  # type: ignore[arg-type]
+    assert "| supersession |" in page
+    frame = RunResult(runs["AllAtOnce"].path).figures()
+    found = {one.metric: (one.checkpoint, one.mean) for one in frame if "_hit@10" in one.metric}
+    assert found == {
+        "cohort_hit@10": ("28d", 0.5),
+        "total_hit@10": ("28d", pytest.approx(-5 / 6)),
+        "interference_hit@10": ("28d", -0.5),
+        "supersession_hit@10": ("28d", pytest.approx(-1 / 6)),
+        "composition_hit@10": ("28d", pytest.approx(-1 / 6)),
+    }
 
 
 # Records by hand.
@@ -223,6 +249,18 @@ def test_a_system_that_fails_on_old_questions_cannot_flatten_its_curve() -> None
     assert change["interference"]["change"] == 0
     assert change["interference"]["bounds"] == [-3, 0]
     assert change["total"]["bounds"] == [-3, 0]
+
+
+def test_a_recall_that_failed_without_evidence_stays_in_the_cohort() -> None:
+    def recalled(label: str, status: Status, evidence: tuple[str, ...]) -> QuestionRecord:
+        trial = Trial("a", "q1", status, evidence=evidence, ranking=evidence)
+        return QuestionRecord(Question("q1", "What?"), trial, scenario="a", checkpoint=label)
+
+    records = [recalled(label, "answered", ("m0",)) for label in LABELS[:2]]
+    found: Any = ageing([*records, recalled("30d", "timeout", ())], plan_of(), DAYS, depth=10)
+    cohort = found["hit@10"]["cohort"]
+    assert (cohort["questions"], cohort["judged"]) == (1, 0)
+    assert cohort["points"][-1]["score"]["bounds"] == [0, 1]
 
 
 def test_the_cohort_does_not_depend_on_what_a_system_answers() -> None:

@@ -83,7 +83,9 @@ def ageing(
     were asked for.
     """
     cohort = followed_questions(records, plan, days)
-    with_evidence = [one for one in records if one.trial is not None and one.trial.evidence]
+    # A recall that failed may have recorded no evidence.
+    evident = {key_of(one) for one in records if one.trial is not None and one.trial.evidence}
+    with_evidence = [one for one in records if key_of(one) in evident]
     found: dict[Measure, AgeingFigures | None] = {
         "composite": _figures(records, plan, days, cohort, _composite, BEST_SCORE),
         "hit@10": _figures(with_evidence, plan, days, cohort, lambda one: _hit(one, depth), 1),

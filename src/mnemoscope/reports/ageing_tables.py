@@ -31,9 +31,9 @@ from mnemoscope.reports.tables import (
 )
 
 PARTS = {
-    "interference": "the same questions, with the same right answer and more memories",
-    "supersession": "questions whose answer has expired, and those that ask for the new answer",
-    "composition": "other questions: asked at one of the two checkpoints only",
+    "interference": "the same questions, more memories",
+    "supersession": "answers that have expired, and their successors",
+    "composition": "questions of one of the two checkpoints only",
 }
 _NO_QUESTIONS = "no questions"
 _LISTED = 12
@@ -108,12 +108,12 @@ def ageing_overview(views: Sequence[RunView]) -> list[Block]:
     table = ReportTable(columns)
     for view, own in aged:
         means = list(cohort_means(own.figures["cohort"]).values())
-        kept = f"{decimal(means[0], own.digits)} → {decimal(means[-1], own.digits)}"
+        kept = f"{decimal(means[0], 2)} → {decimal(means[-1], 2)}" if means else MISSING
         table.rows.append(
             [
                 system_cell(view.label, view.is_baseline),
-                kept if means else MISSING,
-                *(_part_cell(own.change[name], own.digits) for name in ("total", *PARTS)),  # type: ignore[literal-required]
+                kept,
+                *(_part_cell(own.change[name]) for name in ("total", *PARTS)),  # type: ignore[literal-required]
             ]
         )
     return [
@@ -153,9 +153,14 @@ def _about_cohort(aged: ShownAgeing) -> str:
             "--cohort N asks N questions at each."
         )
     text = (
-        f"{_questions(cohort['questions'])} asked at every checkpoint from {cohort['start']} to "
-        f"{aged.change['last']}, the cohort. Figures: {aged.measure}, 95 % intervals."
+        f"The cohort: {_questions(cohort['questions'])} asked at every checkpoint from "
+        f"{cohort['start']} to {aged.change['last']}. Mean {aged.measure}, 95 % intervals."
     )
+    if cohort["start"] != aged.figures["changes"][0]["first"]:
+        text += (
+            " It starts there because earlier checkpoints share too few questions with all later "
+            "ones; with --sample, --cohort N asks N questions at each."
+        )
     if lost := cohort["questions"] - cohort["judged"]:
         text += f" {lost:,} failed at one of them and are left out; bounds show what they may hide."
     return text
@@ -213,7 +218,7 @@ def _chart(aged: ShownAgeing, cohort: QuestionCohort, longitudinal: CheckpointRe
     ]
     name = f"{aged.measure} of the same {cohort['judged']:,} questions"
     best = aged.figures["best"]
-    return CurveChart(name, points, best, "all questions of each checkpoint", others)
+    return CurveChart(name, points, best, "all questions", others)
 
 
 def _split(change: ScoreChange, digits: int) -> ReportTable:
@@ -244,11 +249,12 @@ def _is_asked(part: ChangePart) -> bool:
     return bool(part["first"] or part["last"])
 
 
-def _part_cell(part: ChangePart, digits: int) -> Cell:
+def _part_cell(part: ChangePart) -> Cell:
+    """Two digits, so that the table fits into 80 columns."""
     below = "" if _is_asked(part) else f"\n{_NO_QUESTIONS}"
     if part["ci95"] is not None:
-        below = "\n" + ", ".join(decimal(end, digits) for end in part["ci95"])
-    return Cell(_signed(part["change"], digits), below=below, markdown=_with_sign(part, digits))
+        below = "\n" + ", ".join(decimal(end, 2) for end in part["ci95"])
+    return Cell(_signed(part["change"], 2), below=below, markdown=_with_sign(part, 2))
 
 
 def _signed(value: float | None, digits: int) -> str:
