@@ -98,6 +98,8 @@ class Question(Struct, frozen=True, omit_defaults=True):
     rivals: tuple[str, ...] = ()
     """Ids of the memories that compete with the evidence: they state a value of another time, a
     value that must be forgotten, or the same once more."""
+    replaces: tuple[str, ...] = ()
+    """Ids of earlier questions about the same thing, whose answer its own answer supersedes."""
 
 
 class Checkpoint(Struct, frozen=True, omit_defaults=True):
@@ -122,6 +124,10 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
     """Ids of the memories that the system is told to forget before the questions are asked."""
     forget_if_able: bool = False
     """Whether a system without `forget` is asked all the same."""
+    cohort: tuple[str, ...] = ()
+    """Ids of the questions that are followed from here to the last checkpoint, if it was planned.
+
+    They are among `questions`."""
 
 
 class Scenario(Struct, frozen=True, omit_defaults=True):

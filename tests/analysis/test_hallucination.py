@@ -16,8 +16,8 @@ from mnemoscope.analysis.hallucination import (
     trend,
     views,
 )
-from mnemoscope.analysis.longitudinal import Plan, longitudinal
-from mnemoscope.analysis.question_records import QuestionRecord
+from mnemoscope.analysis.longitudinal import longitudinal
+from mnemoscope.analysis.question_records import Plan, QuestionRecord
 from mnemoscope.types import CORE_CATEGORIES, Checkpoint, Question, Score, Verdict
 
 DAYS = (100, 200, 300, 400, 500)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemoscope.analysis import longitudinal as module
-from mnemoscope.analysis.longitudinal import Plan, columns, status_of
-from mnemoscope.analysis.question_records import QuestionRecord
+from mnemoscope.analysis.longitudinal import columns, status_of
+from mnemoscope.analysis.question_records import Plan, QuestionRecord
 from mnemoscope.types import (
     CORE_CATEGORIES,
     GROUP_CATEGORIES,

@@ -290,3 +290,44 @@ def test_any_plan_asks_all_that_is_new_and_never_more_old_ones_than_the_sample(
         kinds = Counter(by_id[id].category for id in asked)
         assert all(checkpoint.eligible[kind] >= count for kind, count in kinds.items())
         before |= may_be_asked
+
+
+# Cohorts.
+
+
+@given(asked_questions, st.integers(1, 12), st.integers(0, 5))
+def test_a_cohort_comes_after_recall_benchs_sample_and_is_asked_to_the_end(
+    questions: list[PlannedQuestion], size: int, sample: int
+) -> None:
+    ranges = parse_ranges("10-90/20")
+    plain = plan_checkpoints([1, 90], questions, ranges, sample=sample)
+    plan = plan_checkpoints([1, 90], questions, ranges, sample=sample, cohort=size)
+    for before, after in zip(plain, plan, strict=True):
+        assert after.questions[: len(before.questions)] == before.questions
+        assert set(after.questions) == {*before.questions, *after.cohort}
+        assert len(set(after.questions)) == len(after.questions)
+        assert (after.new, after.historical) == (before.new, before.historical)
+    started = [point for point in plan if point.cohort]
+    assert len({point.cohort for point in started}) <= 1
+    assert started == list(plan[len(plan) - len(started) :])
+    if started:
+        assert len(started) > 1
+        assert len(started[0].cohort) <= size
+        spans = {one.id: one for one in questions}
+        for point in started:
+            for id in point.cohort:
+                one = spans[id]
+                assert is_eligible(one.relevant_days, one.irrelevant_after, point.days)
+
+
+def test_a_cohort_starts_as_early_as_it_has_enough_questions() -> None:
+    questions = [PlannedQuestion(f"q{day:02}", "synthesis", (day,)) for day in range(1, 51)]
+    ranges = parse_ranges("5-50/5")
+    plan = plan_checkpoints([1, 50], questions, ranges, sample=2, cohort=12)
+    assert [len(point.cohort) for point in plan] == [0, 0, *[12] * 8]
+    many = plan_checkpoints([1, 50], questions, ranges, sample=2, cohort=1000)
+    assert [len(point.cohort) for point in many] == [0] * 4 + [25] * 6
+    without_groups = plan_checkpoints(
+        [1], [PlannedQuestion("g", GROUP_CATEGORIES[0], (1,))], parse_ranges("1d,2d"), cohort=5
+    )
+    assert [point.cohort for point in without_groups] == [(), ()]

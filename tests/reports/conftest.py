@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from mnemoscope.analysis.hallucination import views
-from mnemoscope.analysis.longitudinal import Plan, longitudinal
-from mnemoscope.analysis.question_records import QuestionRecord
+from mnemoscope.analysis.longitudinal import longitudinal
+from mnemoscope.analysis.question_records import Plan, QuestionRecord
 from mnemoscope.types import CORE_CATEGORIES, Answer, Checkpoint, Question, Score, Trial, Verdict
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mnemoscope.reports.figures import heatmap_png, scatter_png
+from mnemoscope.reports.figures import ageing_png, heatmap_png, scatter_png
 from mnemoscope.reports.tables import ramp
 
 MAGIC = b"\x89PNG\r\n\x1a\n"
@@ -119,3 +119,17 @@ def test_a_run_without_judged_answers_still_has_its_pictures(
     figures = make_history(1, failed=frozenset({(0, kind) for kind in range(8)})).figures
     assert heatmap_png(figures, title="x").startswith(MAGIC)
     assert scatter_png(figures, title="x").startswith(MAGIC)
+
+
+def test_the_curve_of_the_cohort_is_drawn_with_a_band(make_history: Callable[..., Any]) -> None:
+    figures = make_history(4).figures
+    picture = ageing_png(figures, title="bm25 on ada")
+    assert picture is not None
+    assert picture == ageing_png(figures, title="bm25 on ada")
+    drawn = pixels(picture)
+    assert holds(drawn, (0x5B, 0x8C, 0xFF), at_least=2000)
+    assert holds(drawn, (0x25, 0x31, 0x57), at_least=20_000)  # the band, a quarter of the colour
+
+
+def test_without_a_cohort_there_is_no_curve(make_history: Callable[..., Any]) -> None:
+    assert ageing_png(make_history(1).figures, title="x") is None

@@ -162,7 +162,8 @@ def test_a_heatmap_has_every_checkpoint_with_number_and_interval(
     told = f"n {first['n']}, 95 % interval {interval}, hit@10 {first['hit@10']:.3f}"
     assert f'data-about="{told}">{first["mean"]:.1f}</td>' in judged
     assert 'class="hnone" data-about="nothing asked">--</td>' in judged
-    assert judged.count("data-about") == 40 * (len(figures["categories"]) + 2)
+    # Besides the categories: all questions, the cohort, hallucination.
+    assert judged.count("data-about") == 40 * (len(figures["categories"]) + 3)
     assert 'class="heat narrow"' in judged
 
     recalled = render_html.render(longitudinal_report.recall_sections(figures))

@@ -163,7 +163,14 @@ def test_ageing_shows_the_checkpoints(
     figures: Any = {**make_history(4).figures, "errors": {}}
     aged = [replace(views[0], label="mine", longitudinal=figures)]
     said = texts(run_plots.ageing_plot(aged, "", SVG, []))
-    assert {"7", "14", "21", "28", "mine", "mean composite, 0 to 6"} <= set(said)
+    cohort = "mean composite of the same questions, 0 to 6"
+    assert {"7", "14", "21", "28", "mine", cohort} <= set(said)
+    old: Any = {name: own for name, own in figures.items() if name != "ageing"}
+    before = [replace(aged[0], longitudinal=old)]
+    for shown, metric in ((aged, "composite"), (before, "")):
+        assert "mean composite, 0 to 6" in texts(run_plots.ageing_plot(shown, metric, SVG, []))
+    with pytest.raises(UsageError, match="no question was judged at every checkpoint"):
+        run_plots.ageing_plot(before, "cohort", SVG, [])
     said = texts(run_plots.ageing_plot(aged, "hallucination", SVG, []))
     assert "hallucination rate" in said
     with pytest.raises(UsageError, match="composite, recall_quality"):

@@ -22,7 +22,14 @@ SIGNATURE = "manifest.json.sig"
 BLOCKED_FILE = "BLOCKED.md"
 KEPT_STORE = "kept_store.json"
 """What a run keeps of its memories, so that a gate can follow them in a changed store."""
-REPORTS = ("report.md", "report.html", "published.json", "heatmap.png", "hallucination.png")
+REPORTS = (
+    "report.md",
+    "report.html",
+    "published.json",
+    "heatmap.png",
+    "hallucination.png",
+    "ageing.png",
+)
 PRESENTED = (*REPORTS, "../summary.md", "../summary.json", "../repeats.json")
 """What `mnemoscope report` writes again from the other files."""
 OPTIONAL = (

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from mnemoscope.stats.clustered import (
     FEW_CLUSTERS,
     ClusterSums,
+    Interval,
     cluster_sums,
     difference,
     level,
@@ -141,5 +142,9 @@ def interval_of_unbounded(
 def interval_of_difference(column: ClusterSums) -> list[float]:
     """Return the 95 % interval of a mean difference between values from 0 to 1."""
     found = difference(column)
-    ends = found.interval(found.critical())
-    return [round(min(1.0, max(-1.0, end)), _END_DIGITS) for end in ends]
+    return interval_of_change(found.interval(found.critical()), 1.0)
+
+
+def interval_of_change(interval: Interval, limit: float) -> list[float]:
+    """Return the interval of a change that lies between minus the limit and the limit."""
+    return [round(min(limit, max(-limit, end)), _END_DIGITS) for end in interval]

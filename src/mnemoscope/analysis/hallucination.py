@@ -15,11 +15,10 @@ from mnemoscope.analysis.longitudinal import (
     CheckpointFigures,
     HallucinationRate,
     LongitudinalFigures,
-    Plan,
     columns,
     hallucination,
 )
-from mnemoscope.analysis.question_records import QuestionRecord, by_checkpoint
+from mnemoscope.analysis.question_records import Plan, QuestionRecord, by_checkpoint
 from mnemoscope.stats import linear_trend, pearson
 
 Reading = Literal["healthy", "pathological", "cannot tell"]

@@ -6,6 +6,7 @@ stops there. In the last two cases a figure beyond the end lies between two boun
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 import msgspec
@@ -47,3 +48,9 @@ def left_over(trial: Trial) -> bool:
         found = len(wanted.intersection(trial.ranking))
         return found < min(len(wanted), trial.reachable)
     return len(continued(trial).ranking) > len(trial.ranking)
+
+
+def may_have_more(trial: Trial, ranks: Sequence[int], depth: int) -> bool:
+    """Whether evidence could be among the first ten hits of a list that ends before them."""
+    is_short = not ranks and len(trial.ranking) < 10
+    return is_short and may_go_on(trial, depth) and left_over(trial)

@@ -7,12 +7,13 @@ Scores are composites from 0 to 6, recall quality is their part from 0 to 5, rat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemoscope.analysis.ageing import AgeingFigures, Measure, ageing
 from mnemoscope.analysis.estimates import (
     Estimate,
     IntervalKind,
@@ -21,14 +22,13 @@ from mnemoscope.analysis.estimates import (
     rounded,
     rounded_all,
 )
-from mnemoscope.analysis.list_ends import left_over, may_go_on
+from mnemoscope.analysis.list_ends import may_have_more
 from mnemoscope.analysis.measure import evidence_ranks
-from mnemoscope.analysis.question_records import BEST_SCORE, QuestionRecord, by_checkpoint
+from mnemoscope.analysis.question_records import BEST_SCORE, Plan, QuestionRecord, by_checkpoint
 from mnemoscope.types import (
     CORE_CATEGORIES,
     FAILED,
     GROUP_CATEGORIES,
-    Checkpoint,
     Score,
     Status,
 )
@@ -36,9 +36,6 @@ from mnemoscope.types import (
 DIFFICULTIES = ("easy", "medium", "hard")
 DISCLOSURES = ("refuse", "partial", "answer")
 BEST_QUALITY = 5
-
-Plan = Mapping[str, Sequence[Checkpoint]]
-"""Persona to its checkpoints, in order."""
 
 
 class HallucinationRate(TypedDict):
@@ -98,6 +95,8 @@ class LongitudinalFigures(TypedDict):
     disclosure: dict[str, Disclosure]
     interval: IntervalKind
     """What the intervals over all personas are about; files of older versions lack it."""
+    ageing: NotRequired[dict[Measure, AgeingFigures]]
+    """Why the figures change as the history grows; missing if no two checkpoints have values."""
 
 
 class Column(NamedTuple):
@@ -146,13 +145,17 @@ def longitudinal(
         for persona, own in plan.items()
     }
     together = next(iter(personas.values())) if len(plan) == 1 else None
-    return {
+    found: LongitudinalFigures = {
         "categories": shown,
         "checkpoints": together or _series(records, plan, shown, depth),
         "personas": personas,
         "disclosure": disclosure(records),
         "interval": interval_kind(len({record.cluster for record in records})),
     }
+    days = {column.label: column.ingested_days for column in columns(plan)}
+    if aged := ageing(records, plan, days, depth):
+        found["ageing"] = aged
+    return found
 
 
 def categories(records: Iterable[QuestionRecord]) -> list[str]:
@@ -285,8 +288,7 @@ def _hits(records: Sequence[QuestionRecord], depth: int, *, with_interval: bool 
     hits = np.array([any(rank <= 10 for rank in own) for own in ranks], dtype=np.float64)
     n, found = len(hits), int(hits.sum())
     if unknown := sum(
-        not own and len(trial.ranking) < 10 and may_go_on(trial, depth) and left_over(trial)
-        for (_, trial), own in zip(measured, ranks, strict=True)
+        may_have_more(trial, own, depth) for (_, trial), own in zip(measured, ranks, strict=True)
     ):
         bounds = [rounded(found / n), rounded((found + unknown) / n)]
         return {"mean": None, "n": n, "ci95": None, "bounds": bounds}

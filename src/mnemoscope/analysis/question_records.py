@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,6 +14,7 @@ from mnemoscope.types import (
     FAILED,
     Answer,
     AnswerKey,
+    Checkpoint,
     Grade,
     Ingestion,
     Question,
@@ -25,6 +26,8 @@ from mnemoscope.types import (
 )
 
 BEST_SCORE = 6
+Plan = Mapping[str, Sequence[Checkpoint]]
+"""Persona to its checkpoints, in order."""
 
 
 class QuestionRecord(NamedTuple):

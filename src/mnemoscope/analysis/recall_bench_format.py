@@ -15,9 +15,9 @@ import msgspec
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.longitudinal import DIFFICULTIES, Plan, columns, disclosure, status_of
+from mnemoscope.analysis.longitudinal import DIFFICULTIES, columns, disclosure, status_of
 from mnemoscope.analysis.measure import evidence_ranks
-from mnemoscope.analysis.question_records import QuestionRecord, by_checkpoint, records_of
+from mnemoscope.analysis.question_records import Plan, QuestionRecord, by_checkpoint, records_of
 from mnemoscope.types import CATEGORIES, FAILED, GROUP_CATEGORIES, Checkpoint, Question, Score
 
 JsonObject = dict[str, Any]

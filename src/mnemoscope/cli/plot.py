@@ -45,7 +45,7 @@ def plot(
     out
         The file; its ending says the format. Default: KIND.png.
     metric
-        The metric to show. Default: recall@10; for k recall, for ageing the composite score.
+        The metric to show. Default: recall@10; for k recall, for ageing that of the cohort.
     reference
         The label of the system that a forest plot compares with. Default: bm25, else the first.
     theme

@@ -121,7 +121,7 @@ def run(
         On personas: print only the heatmaps.
     options
         Options of the dataset, such as --granularity turn. Those of personas are also --sample,
-        --arcs, --granularity and --repairs.
+        --cohort, --arcs, --granularity and --repairs.
     """
     # Before the next error: --sytem is a system that was given, with a typing error.
     asked = parse_options(options, run, api.RunConfig, known=_dataset_options(benchmark))

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from mnemoscope._store.errors import UsageError
 from mnemoscope.types import CATEGORIES, GROUP_CATEGORIES, Checkpoint
 
@@ -179,6 +181,7 @@ def plan_checkpoints(
     ranges: Sequence[Range],
     *,
     sample: int = 0,
+    cohort: int = 0,
     seed: int = 42,
     groups: bool = False,
     epoch: date | None = None,
@@ -187,6 +190,8 @@ def plan_checkpoints(
 
     A checkpoint asks all of its new questions, which no earlier checkpoint could ask, and at most
     `sample` of the others (0 for all). Without `groups`, group categories are only counted.
+    `cohort` questions are asked at every checkpoint from some one to the last; those that are not
+    in the sample come after it, so that the sample and its order stay Recall Bench's.
     """
     known: set[str] = set()
     plan: list[Checkpoint] = []
@@ -216,7 +221,42 @@ def plan_checkpoints(
                 historical=len(historical),
             )
         )
+    if cohort:
+        allowed_spans = [
+            span for span in spans if groups or span[0].category not in GROUP_CATEGORIES
+        ]
+        return _with_cohort(plan, allowed_spans, cohort, seed)
     return tuple(plan)
+
+
+def _with_cohort(
+    plan: Sequence[Checkpoint],
+    spans: Sequence[tuple[PlannedQuestion, int, float]],
+    size: int,
+    seed: int,
+) -> tuple[Checkpoint, ...]:
+    """Ask a fixed set of questions at every checkpoint from a start on, by category.
+
+    They may be asked from the start to the end. The start is the first checkpoint that has `size`
+    of them, or half of the most that there are.
+    """
+    end = plan[-1].days if plan else 0
+    lasting = [
+        [one for one, first, last in spans if first <= point.days and end <= last]
+        for point in plan[:-1]
+    ]
+    most = max(map(len, lasting), default=0)
+    if not most:
+        return tuple(plan)
+    start = next(i for i, own in enumerate(lasting) if len(own) >= min(size, math.ceil(most / 2)))
+    drawn = sample_by_category(lasting[start], lambda one: one.category, size, seed)
+    ids = tuple(one.id for one in drawn)
+    return tuple(
+        point
+        if place < start
+        else replace(point, questions=tuple(dict.fromkeys((*point.questions, *ids))), cohort=ids)
+        for place, point in enumerate(plan)
+    )
 
 
 def morning(epoch: date, day: int) -> datetime:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -76,6 +76,14 @@ class QuestionEntry(Struct, frozen=True):
     arc: str = ""
     no_evidence: bool = False
     """relevant_days only define when to ask; none of these days contains an answer."""
+
+
+class LedgerLabels(NamedTuple):
+    """What the ledger says of one question."""
+
+    key: AnswerKey
+    replaces: tuple[str, ...] = ()
+    """Ids of expiring questions, the answer of which was superseded by that of this question."""
 
 
 class PersonaFolder(Struct, frozen=True):
@@ -257,19 +265,26 @@ def check_questions(path: Path) -> Iterator[QuestionEntry | DataError]:
 
 def answer_keys(
     persona: PersonaFolder, entries: Sequence[QuestionEntry], epoch: date
-) -> dict[str, AnswerKey]:
-    """The answer key of each question, from the ledger; empty without a ledger."""
+) -> dict[str, LedgerLabels]:
+    """The labels of each question from the ledger; empty without a ledger."""
     if not persona.ledger.is_file():
         return {}
     ledger = Ledger.read(persona.ledger, epoch)
-    keys: dict[str, AnswerKey] = {}
+    expiring: dict[str, list[str]] = {}
+    for entry in entries:
+        if entry.irrelevant_after is not None:
+            for reference in entry.key:
+                expiring.setdefault(reference, []).append(entry.id)
+    found: dict[str, LedgerLabels] = {}
     for entry in entries:
         try:
-            keys[entry.id] = ledger.key(entry.key, entry.secret)
+            key = ledger.key(entry.key, entry.secret)
         except KeyError as error:
             problem = f"question {entry.id}: {error.args[0]!r} is not in {persona.ledger}"
             raise DataError(problem, file=persona.questions) from None
-    return keys
+        replaced = (id for one in ledger.replaced_by(entry.key) for id in expiring.get(one, ()))
+        found[entry.id] = LedgerLabels(key, tuple(dict.fromkeys(replaced)))
+    return found
 
 
 def problems(data: Path, personas: str = "", arcs: str = "") -> list[MnemoscopeError]:

@@ -28,6 +28,7 @@ from mnemoscope.datasets.checkpoint_plan import (
 from mnemoscope.datasets.day_logs import Granularity, day_files, drift, pieces, read_day
 from mnemoscope.datasets.labelled import note_empty_texts, present
 from mnemoscope.datasets.persona_folder import (
+    LedgerLabels,
     PersonaFolder,
     QuestionEntry,
     answer_keys,
@@ -47,7 +48,6 @@ from mnemoscope.datasets.repair_check import WEEK, repair
 from mnemoscope.types import (
     CATEGORIES,
     CORE_CATEGORIES,
-    AnswerKey,
     Expectation,
     Memory,
     Question,
@@ -94,6 +94,7 @@ class Personas(FileDataset):
         arcs: str = "",
         ranges: str = "30d,90d,6mo,1y,full",
         sample: int = 0,
+        cohort: int = 0,
         groups: bool = False,
         seed: int = 42,
         granularity: Granularity = "day",
@@ -110,7 +111,10 @@ class Personas(FileDataset):
         for folder in self.folders:
             present(folder.questions, f"the questions of {folder.id}")
             day_files(folder.memories)
+        if cohort < 0:
+            raise UsageError(f"cohort={cohort}: must be 0 (none besides the sample) or more")
         self.sample = sample
+        self.cohort = cohort
         self.groups = groups
         self.seed = seed
         self.granularity: Granularity = granularity
@@ -122,10 +126,11 @@ class Personas(FileDataset):
 
     @property
     def options(self) -> dict[str, Scalar]:
-        found = {**super().options, "ranges": self._ranges_option}
-        if not self.repairs:
-            del found["repairs"]  # runs from before this option remain comparable
-        return found
+        options = {**super().options, "ranges": self._ranges_option}
+        for later in ("repairs", "cohort"):  # runs of earlier versions have the same identity
+            if not options[later]:
+                del options[later]
+        return options
 
     @property
     def has_ledger(self) -> bool:
@@ -181,6 +186,7 @@ class Personas(FileDataset):
             ],
             self.ranges,
             sample=self.sample,
+            cohort=self.cohort,
             seed=self.seed,
             groups=self.groups,
             epoch=epoch,
@@ -237,7 +243,7 @@ class Personas(FileDataset):
         entry: QuestionEntry,
         epoch: date,
         there: set[int],
-        key: AnswerKey | None,
+        labels: LedgerLabels | None,
         repaired: RepairedQuestions,
     ) -> Question:
         days = tuple(sorted(set(entry.relevant_days)))
@@ -265,7 +271,8 @@ class Personas(FileDataset):
             cluster=f"{persona}/{entry.arc or week}",
             relevant_days=days,
             forbidden=entry.forbidden_sessions,
-            key=key,
+            key=labels.key if labels else None,
+            replaces=labels.replaces if labels else (),
         )
 
     def _find_oddities(self, folder: PersonaFolder, repaired: RepairedQuestions) -> None:

@@ -1,4 +1,4 @@
-"""Pictures of a run with checkpoints: the heatmap, and recall against hallucination.
+"""Pictures of a run with checkpoints: the heatmap, ageing, and recall against hallucination.
 
 Each function returns the bytes of a PNG file; the same figures give the same bytes. matplotlib is
 imported when a picture is drawn, because importing it takes longer than most commands run.
@@ -100,6 +100,45 @@ def scatter_png(figures: CheckpointReport, *, title: str) -> bytes:
         plot.grid(color="#2a2a38", linewidth=0.8)
         plot.set_axisbelow(True)
         plot.spines[:].set_visible(False)
+        return _bytes(figure)
+
+
+def ageing_png(figures: CheckpointReport, *, title: str) -> bytes | None:
+    """The composite of the cohort over the days of history, beside that of all questions."""
+    aged = figures.get("ageing", {}).get("composite")
+    if aged is None or (cohort := aged["cohort"]) is None or not cohort["judged"]:
+        return None
+    change = aged["changes"][-1]["interference"]
+    asked = f"the same {cohort['judged']:,} questions"
+    below = f"{asked} from {cohort['start']} on · 95 % intervals"
+    if change["change"] is not None and change["ci95"]:
+        ends = "[{:+.2f}, {:+.2f}]".format(*change["ci95"])
+        below += f" · change {change['change']:+.2f} {ends}".replace("-", "−")
+    width = max(760, _title_room(title))
+    with _figure(width, 480, title, below) as figure:
+        plot = figure.add_axes((0.08, 0.13, 0.88, 0.68), facecolor=PAPER)
+        days = [point["ingested_days"] for point in cohort["points"]]
+        scores = [point["score"]["mean"] or 0.0 for point in cohort["points"]]
+        low, high = zip(
+            *(point["score"]["ci95"] or (0, 0) for point in cohort["points"]), strict=True
+        )
+        every = [(p["ingested_days"], p["overall"]["mean"]) for p in figures["checkpoints"]]
+        known = [(day, mean) for day, mean in every if mean is not None]
+        plot.fill_between(days, low, high, color=_DAYS[0], alpha=0.25, linewidth=0)
+        plot.plot(
+            [day for day, _ in known], [mean for _, mean in known], color=FAINT, linewidth=1.4,
+            linestyle=(0, (4, 3)), label="all questions of each checkpoint",
+        )  # fmt: skip
+        marker = "o" if len(days) <= 2 * _FEW else ""
+        plot.plot(days, scores, color=_DAYS[0], linewidth=2.2, marker=marker, label=asked)
+        plot.set_ylim(0, 6.1)
+        plot.set_xlabel("days of history", color=TEXT, size=10)
+        plot.set_ylabel("mean composite, 0–6", color=TEXT, size=10)
+        plot.tick_params(colors=FAINT, labelsize=9, length=0)
+        plot.grid(color="#2a2a38", linewidth=0.8)
+        plot.set_axisbelow(True)
+        plot.spines[:].set_visible(False)
+        plot.legend(loc="lower left", frameon=False, fontsize=9.5, labelcolor=TEXT)
         return _bytes(figure)
 
 

@@ -30,6 +30,8 @@ from mnemoscope.reports.tables import (
 
 BEST = 6.0
 OVERALL, HALLUCINATION = "OVERALL", "hallucination"
+COHORT = "same questions"
+"""The row of the cohort, which is asked at every checkpoint."""
 _NARROW, _WIDE = 6, 11
 """The narrowest cell holds `10.3%` and a space, the widest an interval and two spaces."""
 _TIGHT = 8
@@ -130,6 +132,7 @@ def heatmap(
             OVERALL, [cell._replace(style=cell.style or "bold") for cell in scores[OVERALL]], "bold"
         ),
         *([row(_INTERVAL, [_interval(p) for p in points], DIM)] if cell_width >= _WIDE else []),
+        *([row(*cohort_row)] if (cohort_row := _cohort_row(figures)) else []),
         None,
         row(HALLUCINATION, scores[HALLUCINATION]),
         row("questions judged", [Cell(count, DIM) for count in counts], DIM),
@@ -189,6 +192,20 @@ def systems_heatmap(systems: Sequence[SystemHeatmap], *, width: int = 80) -> lis
         blocks.append(Paragraph(""))
         blocks.append(_note("oracle returns the evidence itself: its errors are the reader's"))
     return blocks
+
+
+def cohort_cells(figures: LongitudinalFigures) -> list[ScoreCell]:
+    """The composite of the fixed cohort at each checkpoint; empty without a cohort."""
+    aged = figures.get("ageing", {}).get("composite")
+    if aged is None or (cohort := aged["cohort"]) is None:
+        return []
+    found = {point["label"]: point["score"] for point in cohort["points"]}
+    return [_score(found.get(point["label"], {}), 2) for point in figures["checkpoints"]]
+
+
+def _cohort_row(figures: LongitudinalFigures) -> tuple[str, list[Cell]] | None:
+    cells = cohort_cells(figures)
+    return (COHORT, [cell.cell for cell in cells]) if cells else None
 
 
 def _interval(point: CheckpointFigures) -> Cell:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mnemoscope.analysis.longitudinal import BEST_QUALITY
-from mnemoscope.reports.heatmap import BEST, HALLUCINATION, OVERALL, elide, score_rows
+from mnemoscope.reports.heatmap import (
+    BEST,
+    COHORT,
+    HALLUCINATION,
+    OVERALL,
+    cohort_cells,
+    elide,
+    score_rows,
+)
 from mnemoscope.reports.run_view import CheckpointReport, Figures, RunView
 from mnemoscope.reports.tables import (
     MISSING,
@@ -35,8 +43,9 @@ _HOW_TO_READ = (
     "Each cell is the mean composite of the judged answers, 0 to 6: correctness 0–3, completeness "
     "0–2, and 1 for an answer without hallucination. An abstention on a question with an answer "
     "scores 1.",
-    "The history grows from left to right. A slow fall is the effect of more memories; a sharp "
-    "fall in recency-bias-resistance shows that the system finds only recent memories.",
+    "The history grows from left to right, and each checkpoint asks other questions, too: only "
+    "the row of the same questions shows the effect of more memories alone. A sharp fall in "
+    "recency-bias-resistance shows that the system finds only recent memories.",
     Markup(
         f"`{MISSING}` means that no question was asked, or that none could be judged. It is not a "
         "zero and does not take the value of another cell."
@@ -135,6 +144,7 @@ def _heatmap(figures: CheckpointReport) -> list[Block]:
         **scores,
         Markup(f"**{OVERALL}**"): [Markup(f"**{text}**") for text in overall],
         "recall quality (0–5)": [decimal(p["recall_quality"]["mean"], 2) for p in points],
+        **({COHORT: [cell.text for cell in cohort]} if (cohort := cohort_cells(figures)) else {}),
         HALLUCINATION: rates,
         "questions judged": [f"{point['judged']:,}" for point in points],
     }
@@ -163,6 +173,10 @@ def _whole_heatmap(figures: CheckpointReport) -> Heatmap:
             HeatCell(cell.text, cell.share, about) for cell, about in zip(cells, found, strict=True)
         ]
         rows.append(HeatRow(name, drawn, name if name in figures["categories"] else ""))
+        if name == OVERALL and (cohort := cohort_cells(figures)):
+            about = "the questions that are asked at every checkpoint: see Ageing"
+            drawn = [HeatCell(cell.text, cell.share, about) for cell in cohort]
+            rows.append(HeatRow(COHORT, drawn))
     return Heatmap([point["label"] for point in points], rows)
 
 

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from mnemoscope.reports.curve_svg import curve_svg
 from mnemoscope.reports.tables import (
     Bar,
     Block,
     Cell,
     ColourScale,
+    CurveChart,
     Grid,
     Heading,
     Heatmap,
@@ -79,6 +81,8 @@ def render(blocks: Iterable[Block]) -> str:
     for block in blocks:
         if isinstance(block, Heatmap):
             parts.append(_heatmap(block))
+        elif isinstance(block, CurveChart):
+            parts.append(curve_svg(block))
         elif isinstance(block, Grid | ColourScale) or block.only == "terminal":
             continue
         elif isinstance(block, ReportTable):

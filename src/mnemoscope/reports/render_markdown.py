@@ -9,6 +9,7 @@ from mnemoscope.reports.tables import (
     Block,
     Cell,
     ColourScale,
+    CurveChart,
     Grid,
     Heading,
     Heatmap,
@@ -25,7 +26,7 @@ def render(blocks: Iterable[Block]) -> str:
     """The blocks, separated by empty lines."""
     parts = []
     for block in blocks:
-        if isinstance(block, Grid | ColourScale | Heatmap) or block.only == "terminal":
+        if isinstance(block, Grid | ColourScale | Heatmap | CurveChart) or block.only == "terminal":
             continue
         if isinstance(block, ReportTable):
             parts.append(table(block))

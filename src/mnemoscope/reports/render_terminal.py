@@ -18,6 +18,7 @@ from mnemoscope.reports.tables import (
     Block,
     Cell,
     ColourScale,
+    CurveChart,
     Frame,
     Grid,
     Heading,
@@ -48,7 +49,7 @@ def render(blocks: Iterable[Block]) -> Group:
             parts += _grid(block)
         elif isinstance(block, ColourScale):
             parts.append(_scale(block))
-        elif isinstance(block, Heatmap) or block.only == "markdown":
+        elif isinstance(block, Heatmap | CurveChart) or block.only == "markdown":
             continue
         elif isinstance(block, ReportTable):
             parts.append(table(block))

@@ -16,6 +16,7 @@ from mnemoscope.analysis.answers import headline_of
 from mnemoscope.analysis.gates import Gate
 from mnemoscope.analysis.question_details import RunQuestions
 from mnemoscope.metrics import PRIMARY
+from mnemoscope.reports.ageing_tables import cohort_sentence, shown_ageing
 from mnemoscope.reports.page_data import packed, page_data
 from mnemoscope.reports.render_html import Section, bar, render, sections, shown
 from mnemoscope.reports.run_view import Figures, RunView, headline
@@ -110,7 +111,9 @@ def headline_sentence(view: RunView) -> str:
                 f"{brackets(own_mean['ci95'], 2)}, and {percent(rate['rate'])} contain a "
                 "hallucination."
             )
-    elif view.answers:
+    if (aged := shown_ageing(points)) and (sentence := cohort_sentence(aged)):
+        parts.append(sentence)
+    if view.answers and not (points and view.judged):
         figures: Figures = view.answers["figures"]
         answered: Figures = headline_of(view.answers["figures"], "answerable")
         if "withheld" in answered:

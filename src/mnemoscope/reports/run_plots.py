@@ -9,6 +9,7 @@ from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.estimates import few_clusters
 from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.metrics import BUDGETS, PRIMARY, metric_of
+from mnemoscope.reports.ageing_tables import shown_ageing
 from mnemoscope.reports.curve_plots import (
     AxisText,
     Curve,
@@ -28,13 +29,15 @@ from mnemoscope.reports.run_view import Figures, RunView, answer_metric, figure_
 _BAND = "Bands: 95 % intervals of the systems."
 SHARED_LETTERS = "Systems that share a letter cannot be told apart; bold: the best group."
 AGEING = {
+    "cohort": "mean composite of the same questions, 0 to 6",
     "composite": "mean composite, 0 to 6",
     "recall_quality": "mean recall quality, 0 to 5",
     "hallucination": "hallucination rate",
     "hit@10": "hit@10",
 }
 _FEW_TICKS = 8
-_TOPS = {"composite": 6.0, "recall_quality": 5.0}
+_UNJUDGED = "no answer was judged"
+_TOPS = {"cohort": 6.0, "composite": 6.0, "recall_quality": 5.0}
 
 
 def shown_metric(views: Sequence[RunView], asked: str) -> str:
@@ -187,18 +190,23 @@ def recall_by_tokens_plot(views: Sequence[RunView], look: Look, notes: Sequence[
 
 
 def ageing_plot(views: Sequence[RunView], metric: str, look: Look, notes: Sequence[str]) -> Picture:
-    """A figure of each checkpoint against the days of history that were ingested by then."""
+    """A figure of each checkpoint against the days of history that were ingested by then.
+
+    By default it is that of the cohort, which is asked at every checkpoint.
+    """
     aged = [view for view in views if view.longitudinal]
     if not aged:
         raise UsageError("ageing needs runs with checkpoints, such as those of personas")
-    name = metric or ("composite" if any(view.judged for view in aged) else "hit@10")
+    followed = any(_cohort_points(view) for view in aged)
+    judged = "cohort" if followed else "composite"
+    name = metric or (judged if any(view.judged for view in aged) else "hit@10")
     if name not in AGEING:
         raise UsageError(f"ageing shows {', '.join(AGEING)}, not {metric}")
     curves = []
     for view in aged:
         assert view.longitudinal is not None
-        points = []
-        for one in view.longitudinal["checkpoints"]:
+        points = _cohort_points(view) if name == "cohort" else []
+        for one in view.longitudinal["checkpoints"] if name != "cohort" else ():
             figure: Figures = one["retrieval"] if name == "hit@10" else one
             own = figure["overall" if name == "composite" else name]
             value = own["rate"] if "rate" in own else own["mean"]
@@ -207,7 +215,8 @@ def ageing_plot(views: Sequence[RunView], metric: str, look: Look, notes: Sequen
         if any(point.y is not None for point in points):
             curves.append(Curve(view.label, points, view.is_baseline))
     if not curves:
-        raise UsageError(f"no checkpoint of these runs has a {name}: no answer was judged")
+        why = "no question was judged at every checkpoint" if name == "cohort" else _UNJUDGED
+        raise UsageError(f"no checkpoint of these runs has a {name}: {why}")
     days = sorted({point.x for curve in curves for point in curve.points})
     ticks = days if len(days) <= _FEW_TICKS else ()
     return curves_picture(
@@ -217,6 +226,16 @@ def ageing_plot(views: Sequence[RunView], metric: str, look: Look, notes: Sequen
         title=title_of(views, f"{AGEING[name].partition(',')[0]} as the history grows"),
         notes=[_BAND, *notes],
     )
+
+
+def _cohort_points(view: RunView) -> list[CurvePoint]:
+    aged = shown_ageing(view.longitudinal, "composite")
+    cohort = aged.figures["cohort"] if aged else None
+    return [
+        CurvePoint(point["ingested_days"], point["score"]["mean"], *interval)
+        for point in (cohort["points"] if cohort else ())
+        if (interval := point["score"]["ci95"])
+    ]
 
 
 def judge_plot(views: Sequence[RunView], look: Look, notes: Sequence[str]) -> Picture:

@@ -27,6 +27,7 @@ from mnemoscope.reports import (
     longitudinal_report,
     published_comparison,
 )
+from mnemoscope.reports.ageing_tables import ageing_overview, ageing_sections
 from mnemoscope.reports.group_tables import legend
 from mnemoscope.reports.group_tables import notes as group_notes
 from mnemoscope.reports.page_data import HITS, REPORT_PAGE
@@ -75,6 +76,7 @@ _INGESTION = {
     "evidence_reached": "share of the evidence that reached the index",
     "evidence_unreachable": "evidence ids that are in none of the scenarios",
 }
+_AGEING = "ageing.png"
 _PICTURES = {"heatmap.png": "heatmap", "hallucination.png": "recall against hallucination"}
 
 
@@ -93,11 +95,12 @@ def write_report(
     view = RunView.of(run)
     pictures: dict[str, bytes | None] = {}
     if png and view.longitudinal and view.judged:
-        from mnemoscope.reports.figures import heatmap_png, scatter_png
+        from mnemoscope.reports.figures import ageing_png, heatmap_png, scatter_png
 
         title = f"{view.label} on {personas_named(view)}"
         pictures["heatmap.png"] = heatmap_png(view.longitudinal, title=title)
         pictures["hallucination.png"] = scatter_png(view.longitudinal, title=title)
+        pictures[_AGEING] = ageing_png(view.longitudinal, title=title)
         run.write_files(pictures)  # the report shows those that exist
     published = published_comparison.of_run(view)
     own = [one for one in repeats if any(run.label == each.label for each in one.runs)]
@@ -163,6 +166,7 @@ def write_summary(
     blocks += change_tables.systems_tables(views)
     if judged := [view for view in views if view.longitudinal and view.judged]:
         blocks += [Heading("At the last checkpoint"), longitudinal_report.last_overalls(judged)]
+    blocks += ageing_overview(views)
     blocks += repeat_blocks(repeats)
     blocks += [_CAVEATS, NoteList(notes)] if notes else []
     summary = f"{render(blocks)}\n".encode()
@@ -205,6 +209,9 @@ def report(
     if notes := caveats(view):
         sections += [_CAVEATS, NoteList(notes)]
     sections += repeat_blocks(repeats)
+    if points:
+        drawn = "" if is_wide or not (view.path / _AGEING).exists() else _AGEING
+        sections += ageing_sections(points, picture=drawn, is_wide=is_wide)
     if points and view.judged:
         pictures = [(name, file) for file, name in _PICTURES.items() if (view.path / file).exists()]
         sections += longitudinal_report.sections(

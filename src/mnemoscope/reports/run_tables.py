@@ -15,6 +15,7 @@ from mnemoscope.reports import (
     forgetting_tables,
     group_tables,
 )
+from mnemoscope.reports.ageing_tables import ageing_overview
 from mnemoscope.reports.heatmap import SystemHeatmap, elide, heatmap, systems_heatmap
 from mnemoscope.reports.run_view import (
     RESTARTED,
@@ -112,7 +113,9 @@ def shown(
     if not judged:  # the summary shows the other caveats
         systems = [view for view in views if view.longitudinal and not view.is_baseline]
         by_days = [_recall(view, width) for view in systems]
-        return Group(summary(views, full=full), render([*by_days, NoteList(told, mark="")]))
+        aged = ageing_overview([view for view in views if view.longitudinal])
+        shown_last = [*by_days, *aged, NoteList(told, mark="")]
+        return Group(summary(views, full=full), render(shown_last))
     told += dict.fromkeys(
         line for view in views if view.longitudinal for line in same_days(view.longitudinal)
     )
@@ -128,6 +131,8 @@ def shown(
             parts += [blank, *heatmap(view.longitudinal, title, width=width)]
     if len(heatmaps) > 1:
         parts += [blank, *systems_heatmap(heatmaps, width=width)]
+    if aged := ageing_overview(views):
+        parts += [blank, *aged]
     return render([*parts, NoteList(told, mark=""), blank])
 
 

@@ -165,7 +165,29 @@ class Heatmap(NamedTuple):
     rows: Sequence[HeatRow]
 
 
-Block = Heading | Paragraph | NoteList | ReportTable | Grid | ColourScale | Heatmap
+class ChartPoint(NamedTuple):
+    """A point of a curve, with its 95 % interval if it has one."""
+
+    day: int
+    label: str
+    value: float
+    interval: Sequence[float] | None = None
+
+
+class CurveChart(NamedTuple):
+    """A curve over the days of history with its intervals as a band, and a second one without.
+
+    HTML only: other pages have a picture.
+    """
+
+    name: str
+    points: Sequence[ChartPoint]
+    best: float
+    other_name: str = ""
+    others: Sequence[ChartPoint] = ()
+
+
+Block = Heading | Paragraph | NoteList | ReportTable | Grid | ColourScale | Heatmap | CurveChart
 
 
 def numeric(title: str, **options: int | str) -> TableColumn:

@@ -147,6 +147,7 @@ class RunResult:
                     self._row("recall_quality", OVERALL, label, point["recall_quality"]),
                     self._row("hallucination", OVERALL, label, point["hallucination"]),
                 ]
+            rows += self._ageing_rows(self.longitudinal)
         elif self.answers is not None:
             from mnemoscope.analysis.answers import headline_of
 
@@ -173,6 +174,20 @@ class RunResult:
             found: Mapping[str, Any] = rates
             for name, figure in found.items():
                 yield self._row(f"{name}{ending}", category, checkpoint, figure)
+
+    def _ageing_rows(self, longitudinal: LongitudinalFigures) -> list[FigureRow]:
+        """The cohort at each checkpoint, and the parts of the change up to the last one."""
+        rows = []
+        for measure, aged in longitudinal.get("ageing", {}).items():
+            cohort = aged["cohort"]
+            for point in cohort["points"] if cohort else ():
+                rows.append(self._row(f"cohort_{measure}", OVERALL, point["label"], point["score"]))
+            change = aged["changes"][-1]
+            for name in ("total", "interference", "supersession", "composition"):
+                part: Any = change[name]
+                figure = {**part, "mean": part["change"], "n": part["last"]}
+                rows.append(self._row(f"{name}_{measure}", OVERALL, change["last"], figure))
+        return rows
 
     def _row(
         self, metric: str, category: str, checkpoint: str, figure: Mapping[str, Any]

@@ -22,9 +22,9 @@ from mnemoscope.analysis.diagnosis import classify, receipts_of
 from mnemoscope.analysis.disclosure_rates import disclosure, has_rooms
 from mnemoscope.analysis.forgetting import Forgetting, forgetting
 from mnemoscope.analysis.hallucination import views
-from mnemoscope.analysis.longitudinal import Plan, longitudinal
+from mnemoscope.analysis.longitudinal import longitudinal
 from mnemoscope.analysis.measure import Depth, evidence_ranks, measure
-from mnemoscope.analysis.question_records import QuestionRecord, assemble
+from mnemoscope.analysis.question_records import Plan, QuestionRecord, assemble
 from mnemoscope.analysis.recall_bench_format import (
     common_errors,
     failure_line,

@@ -90,6 +90,7 @@ class _Run(_Section, frozen=True):
     judge_memory_window: OrZero | None = None
     groups_enabled: bool | None = None
     # Ours from here on.
+    cohort: OrZero | None = None
     systems: list[str] | None = None
     reader: str | None = None
     judge: str | None = None
@@ -134,6 +135,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     ranges: str | None = None
     """As `--ranges` takes them."""
     sample: int | None = None
+    cohort: int | None = None
     groups: bool | None = None
     seed: int | None = None
     granularity: Literal["day", "session", "section"] | None = None
@@ -218,7 +220,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     @property
     def options(self) -> dict[str, Scalar]:
         """The options of the dataset."""
-        names = ("personas", "arcs", "ranges", "sample", "groups", "granularity")
+        names = ("personas", "arcs", "ranges", "sample", "cohort", "groups", "granularity")
         found = {name: getattr(self, name) for name in names}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -242,6 +244,7 @@ def load_profile(path: Path) -> Profile:
         arcs=file.persona.arcs,
         ranges=_field(path, "run.ranges", _ranges, run.ranges),
         sample=run.sample,
+        cohort=run.cohort,
         groups=run.groups_enabled,
         seed=run.seed,
         granularity=run.granularity,

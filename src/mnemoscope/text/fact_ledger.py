@@ -89,6 +89,11 @@ class Ledger:
             fact = earlier
         return found
 
+    def replaced_by(self, references: Sequence[str]) -> list[str]:
+        """References to the values that the referenced values superseded, directly or earlier."""
+        values = (one.partition(".")[0] for one in references if one.endswith(".value"))
+        return [f"{old.id}.value" for id in values for old in self.predecessors(self.facts[id])]
+
     def wordings(self, reference: str) -> tuple[str, ...]:
         """Every wording of a reference such as `f0012.value`; the aspect is one of `Aspect`."""
         id, _, aspect = reference.partition(".")
