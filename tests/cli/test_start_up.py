@@ -31,7 +31,7 @@ HEAVY = {
     *("scipy", "pandas", "matplotlib", "httpx2", "openai", "onnxruntime", "tokenizers", "grpc"),
     *("mcp", "pydantic", "wordllama", "numba", "pygments", "markdown_it", "asyncio", "yaml"),
 }
-MOST_OF_A_RUN = 237
+MOST_OF_A_RUN = 250
 """Modules of ours; 236 when this was written, with report.html, a kept store and strata rules."""
 
 

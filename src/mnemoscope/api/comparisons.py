@@ -20,7 +20,6 @@ from mnemoscope.api.arguments import (
     optional_path,
     readable,
 )
-from mnemoscope.api.recall_bench import recall_bench_pair
 from mnemoscope.results import (
     ComparisonResult,
     GateResult,
@@ -54,6 +53,8 @@ def compare(
     paths = [existing(base), existing(cand)]
     if band is not None and not band > 0:
         raise UsageError(f"--band {band}: the equivalence band must be above 0")
+    from mnemoscope.api.recall_bench import recall_bench_pair
+
     if pair := recall_bench_pair(*paths):
         if metrics or tests or discordant or plan:
             raise UsageError(

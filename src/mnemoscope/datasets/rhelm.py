@@ -71,7 +71,7 @@ class _QuestionRow(msgspec.Struct, frozen=True):
     supporting_evidence: list[str]
 
 
-class _Person(NamedTuple):
+class _RhelmPerson(NamedTuple):
     """The memories of one person, and what evidence can name."""
 
     memories: list[Memory]
@@ -164,8 +164,8 @@ class Rhelm(TreeDataset):
         self._counts["questions"] += len(questions)
         return Scenario(name, tuple(person.memories), questions)
 
-    def _person(self, name: str) -> _Person:
-        person = _Person([], {}, defaultdict(list), {}, {})
+    def _person(self, name: str) -> _RhelmPerson:
+        person = _RhelmPerson([], {}, defaultdict(list), {}, {})
         shared_at: dict[str, datetime] = {}
         for file in self._files["conversations"][name]:
             content = self.tree.decoded(file, _DayConversation)
@@ -182,7 +182,7 @@ class Rhelm(TreeDataset):
         person.memories.sort(key=lambda one: one.at or datetime.min.replace(tzinfo=UTC))
         return person
 
-    def _add_session(self, name: str, content: _DayConversation, person: _Person) -> None:
+    def _add_session(self, name: str, content: _DayConversation, person: _RhelmPerson) -> None:
         session = f"{name}/{content.date}"
         head = f"[{content.date}]\n" if self.dates else ""
         texts = [f"user: {turn.user}\nassistant: {turn.assistant}" for turn in content.conversation]
@@ -198,7 +198,7 @@ class Rhelm(TreeDataset):
             begun = _utc(content.conversation[0].timestamp)
             person.memories.append(Memory(session, head + "\n".join(texts), begun, session))
 
-    def _add_emails(self, name: str, person: _Person) -> None:
+    def _add_emails(self, name: str, person: _RhelmPerson) -> None:
         for number, file in enumerate(self._files["emails"][name]):
             parts = _EMAIL_FILE.fullmatch(file.rpartition("/")[2])
             if parts is None:
@@ -212,7 +212,7 @@ class Rhelm(TreeDataset):
             self._counts["emails"] += 1
 
     def _add_attachments(
-        self, name: str, shared_at: Mapping[str, datetime], person: _Person
+        self, name: str, shared_at: Mapping[str, datetime], person: _RhelmPerson
     ) -> None:
         for number, file in enumerate(self._files["attachments"][name]):
             label = file.rpartition("/")[2]
@@ -238,7 +238,7 @@ class Rhelm(TreeDataset):
         except UnicodeDecodeError as error:
             raise DataError(f"not UTF-8: {error.reason}", file=self.tree.places[file]) from None
 
-    def _question(self, name: str, row: _QuestionRow, person: _Person) -> Question:
+    def _question(self, name: str, row: _QuestionRow, person: _RhelmPerson) -> Question:
         if row.question_type not in TYPES:
             problem = f"{row.id}: unknown question_type {row.question_type!r}"
             raise DataError(problem, file=self.path)
@@ -253,7 +253,7 @@ class Rhelm(TreeDataset):
             evidence=self._evidence(id, row, person),
         )
 
-    def _evidence(self, id: str, row: _QuestionRow, person: _Person) -> tuple[str, ...]:
+    def _evidence(self, id: str, row: _QuestionRow, person: _RhelmPerson) -> tuple[str, ...]:
         """The memories that the evidence names; none if a part of it cannot be found."""
         entries = [one for entry in row.supporting_evidence for one in self._split(id, entry)]
         has_turns = any(_TURN.fullmatch(entry) for entry in entries)
@@ -289,7 +289,7 @@ class Rhelm(TreeDataset):
             return parts
         return [entry]
 
-    def _named(self, id: str, entry: str, person: _Person) -> list[str]:
+    def _named(self, id: str, entry: str, person: _RhelmPerson) -> list[str]:
         if turn := _TURN.fullmatch(entry):
             found = person.turns.get(f"{turn[1]}:{int(turn[2])}")
             if found is None:
