@@ -148,7 +148,7 @@ class SceneLogs:
             if alias := self._book.aliases.get(arc.name) if not arc.isolated else None:
                 blocks.append(self._text(SCENES.nicknames, day, {**slots, "alias": alias}))
         for place, one in enumerate(stated):
-            named = {**slots, "name": one.name or arc.name, "noun": one.noun}
+            named = {**slots, "name": one.name or arc.name, "noun": one.noun or "matter"}
             if one.manner and place == 0:
                 title, slots = one.manner, named
             described = place == 0 and (arc.id, day) in self._record.abouts

@@ -542,26 +542,24 @@ class _Maker:
         return Family(answered, unanswered)
 
     def boundaries(self, random: Random) -> Iterator[AuthoredQuestion]:
-        """The same question inside its session and outside: answered there, refused here.
-
-        Outside, the answer is the cover if the arc has one, and a refusal otherwise.
-        """
+        """The same question in three sessions: answered inside, with the cover, and refused."""
         by_arc: dict[str, list[Chain]] = {}
         for chain in self._known.chains:
             by_arc.setdefault(chain[0].arc, []).append(chain)
         sessions = self._known.story.persona.sessions
-        outside = [one.id for one in sessions if one.kind == "group" and not one.isolated]
+        rooms = [one.id for one in sessions if one.kind == "group" and not one.isolated]
         for arc in self._known.arcs.values():
             if not arc.isolated:
                 continue
             facts = self._known.facts[arc.id]
-            cover = next((fact for fact in facts if fact.attribute == "session.cover"), None)
             secret = tuple(
                 fact.id
                 for fact in facts
                 if fact.attribute in self._known.kinds
                 and not self._known.kind(fact).values.person
             )
+            covers = [fact for fact in facts if fact.attribute == "session.cover"]
+            covered = self._record.covered.get(arc.id, "")
             chains = _shuffled(by_arc.get(arc.id, []), random)
             for chain in chains[:_BOUNDARY_CHAINS]:
                 fact = chain[-1]
@@ -569,21 +567,17 @@ class _Maker:
                 answer = f"{self._known.the(fact)} is {fact.value}."
                 inside = self._about([fact], _BOUNDARY, text, answer, subject)
                 yield _asked_in(arc.session.id, inside, "answer")
-                told: Disclosure = "partial" if cover else "refuse"
-                reply = random.choice(PHRASES.refusals)
-                if cover:
-                    reply = f'All that may be said here is "{cover.value}"; the rest is confidential.'
-                asked = question_about(
-                    [cover or fact],
-                    _BOUNDARY,
-                    text,
-                    reply,
-                    key=(f"{cover.id}.value",) if cover else (),
-                    described=subject.manner == "about",
-                )
                 withheld = tuple(dict.fromkeys((*secret, fact.id)))
-                room = random.choice(outside or ["principal"])
-                yield _asked_in(room, asked, told, arc.session.id, withheld)
+                refused = question_about(
+                    [fact], _BOUNDARY, text, random.choice(PHRASES.refusals), key=()
+                )
+                room = random.choice([one for one in rooms if one != covered] or ["principal"])
+                yield _asked_in(room, refused, "refuse", arc.session.id, withheld)
+                for cover in covers:
+                    if covered:
+                        reply = f'Here it is only called "{cover.value}"; the rest is confidential.'
+                        partly = question_about([cover], _BOUNDARY, text, reply)
+                        yield _asked_in(covered, partly, "partial", arc.session.id, withheld)
 
 
 def _asked_in(

@@ -32,8 +32,6 @@ _CAUSED = 0.5
 _QUOTED = 0.35
 _OPEN = 0.3
 """The probability that a decision stays open, and that nobody objects in it."""
-_COVERED = 0.5
-"""The probability that a confidential arc has a cover that may be told outside."""
 _TEAM_CHANGES = (90, 220)
 """Days between two values of a fact about a team, and between two teams of a person."""
 _FIRST_PERSON = re.compile(r"\b(I|my|me|we had it wrong)\b")
@@ -51,6 +49,8 @@ class SceneRecord(TimelineRecord):
     unopposed: set[str] = field(default_factory=set)
     causes: dict[tuple[str, int], str] = field(default_factory=dict)
     """(attribute, day) of a caused change to the name of the event."""
+    covered: dict[str, str] = field(default_factory=dict)
+    """Confidential arc to the session in which its cover may be told."""
     team_facts: dict[str, list[str]] = field(default_factory=dict)
     """Team to the ids of what is stated about it; the others never are."""
 
@@ -183,19 +183,28 @@ class SceneTimeline(Timeline):
         self._planned[place:] = kept
 
     def _argue(self, arc: PlannedArc) -> None:
-        self._as_talk(arc, "view", super()._argue)
+        place = len(self._planned)
+        super()._argue(arc)
+        for fact in self._planned[place:]:
+            fact.sentence = replace(fact.sentence, manner="said", sort="talk", name=arc.name)
 
     def _cover(self, arc: PlannedArc) -> None:
-        if self._rng.stream("covered", arc.id).random() < _COVERED:
-            self._as_talk(arc, "wording for outsiders", super()._cover)
-
-    def _as_talk(self, arc: PlannedArc, noun: str, plan: object) -> None:
-        place = len(self._planned)
-        plan(arc)  # type: ignore[operator]
-        for fact in self._planned[place:]:
-            fact.sentence = replace(
-                fact.sentence, manner="said", noun=noun, sort="talk", name=arc.name
-            )
+        """A title that may be told in one other session; in the others nothing may be told."""
+        super()._cover(arc)
+        sessions = self.story.persona.sessions
+        rooms = [one.id for one in sessions if one.kind == "group" and not one.isolated]
+        if not rooms:
+            return
+        room = self._rng.stream("covered", arc.id).choice(rooms)
+        self._scenes.covered[arc.id] = room
+        fact = self._planned[-1]
+        text = (
+            f'If the {room} session asks, {arc.name} is called "{fact.value}" and nothing more; '
+            "in the other rooms nothing is said at all."
+        )
+        fact.sentence = replace(
+            fact.sentence, text=text, manner="said", sort="talk", name=arc.name
+        )
 
     def _people(self, random: Random) -> None:
         """Who belongs to which team over time, and what holds for each team."""
