@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -23,6 +24,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemoscope._store.yaml import load_yaml
 from mnemoscope.datasets.day_logs import day_files, read_day
 from mnemoscope.datasets.persona_folder import (
     PersonaFolder,
@@ -37,6 +39,8 @@ from mnemoscope.text.fact_ledger import Ledger, LedgerFact
 
 _WORD = re.compile(r"[a-z0-9'&.-]+|[?:;]")
 _HEADING = re.compile(r"^### ", re.MULTILINE)
+_SPEAKER = re.compile(r"^> [^:\n]+: ", re.MULTILINE)
+_SENTENCE = re.compile(r'(?<=[.!?"]) +|\n+')
 _SESSION = re.compile(r"^# session: ", re.MULTILINE)
 FOLDS = 5
 Floats = NDArray[np.float64]
@@ -70,7 +74,7 @@ def _features(texts: Sequence[str]) -> Floats:
     found = []
     for text in texts:
         words = _WORD.findall(text.lower())
-        pairs = [f"{a} {b}" for a, b in zip(words, words[1:], strict=False)]
+        pairs = [f"{a} {b}" for a, b in pairwise(words)]
         found.append({*words, *pairs, f"begins {' '.join(words[:2])}"})
     counts = Counter(feature for one in found for feature in one)
     place = {feature: n for n, feature in enumerate(sorted(f for f, c in counts.items() if c > 1))}
@@ -95,7 +99,7 @@ def _logistic(features: Floats, labels: Floats, penalty: float = 1.0, steps: int
 
 
 def _auc(truth: Floats, scores: Floats) -> float:
-    values, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
     ones = truth.sum()
     return float((ranks[truth == 1].sum() - ones * (ones + 1) / 2) / (ones * (len(truth) - ones)))
@@ -110,6 +114,7 @@ class ReadHistory:
     def __init__(self, folder: PersonaFolder) -> None:
         self.id = folder.id
         epoch = read_epoch(folder)
+        self._people = {person["name"] for person in load_yaml(folder.persona)["cast"]}
         self.ledger = Ledger.read(folder.ledger, epoch)
         self.questions = read_questions(folder.questions)
         self.days = {day: read_day(path) for day, path in day_files(folder.memories).items()}
@@ -125,19 +130,18 @@ class ReadHistory:
 
     def _states(self, reference: str, question: QuestionEntry, days: Sequence[int]) -> bool:
         """Whether a section states it about the subject, under any name that the days explain."""
-        id, _, aspect = reference.partition(".")
+        id = reference.partition(".")[0]
         fact = self.ledger.facts[id]
-        if aspect == "value":
-            wanted = self.ledger.wordings(reference)
-        elif aspect == "speaker":
-            wanted = (fact.speaker,)
-        else:
-            wanted = (fact.value,)  # a date or a subject is read off where the value is stated
+        # A date, a subject or a speaker is read off where the value is stated.
+        wanted = self.ledger.wordings(f"{id}.value")
         names = self._known_names(fact, question, days)
+        person = fact.value in self._people
         return any(
-            _has_any(section, wanted) and _has_any(section, names)
+            _has_any(part, names) and _has_any(_SPEAKER.sub("", part), wanted)
             for day in days
             for section in self.sections[day]
+            # People also stand by: only a sentence says what somebody has to do with a subject.
+            for part in (_SENTENCE.split(section) if person else [section])
         )
 
     def _known_names(
@@ -157,9 +161,7 @@ class ReadHistory:
         if not asked or fact.attribute.startswith(("decision.", "thread.", "group.")):
             return names
         found = set(asked)
-        found |= {
-            other for other in names for name in asked if self._together(name, other, days)
-        }
+        found |= {other for other in names for name in asked if self._together(name, other, days)}
         return found
 
     def _together(self, one: str, other: str, days: Sequence[int]) -> bool:

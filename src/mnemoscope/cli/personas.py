@@ -96,7 +96,7 @@ def simulate(
         )
     count = len(SHIPPED) if frozen or persona == "all" else 1
     with progress_bar(f"simulating {persona}", count) as bar:
-        for folder, days, questions, facts in made:  # noqa: PLW2901
+        for folder, days, questions, facts in made:
             bar.advance(bar.task_ids[0])
             bar.refresh()
             line = f"{folder}: {days:,} days, {questions:,} questions, {facts:,} facts"

@@ -65,6 +65,14 @@ def digest_folder(folder: Path, days: int) -> str:
     return total.hexdigest()
 
 
+_LIVES_1 = {
+    "backend-eng-saas": "9dd8b09fe054b7dbda165d63b917f5121e3399cf4cea50630218b8c0853be943",
+    "er-physician": "b2cad59939d620e461deef3c2b8606daaa6a5e5aec33420993e08619f15599e0",
+    "litigation-attorney": "ff9301c798c69adf5faadf076f93400f179c41169be8e481013a6e69e91204f8",
+    "research-scientist": "976eee990662c6bf915a7964d89e5bd9279eb17de698bcc1be6038ea7c8b2538",
+    "financial-advisor": "3bc2e585587fa82300eee838d2d030f0bb787d37baf592e4df9bfc32a50b0869",
+    "executive-assistant": "1e1e1fe7cd1651e49d79b4faee80fd54499509f4d8fdf3a8d818f1cea68164ae",
+}
 SETS: Mapping[str, FrozenSet] = {
     "mnemoscope-lives-1": FrozenSet(
         "mnemoscope-lives-1",
@@ -72,13 +80,6 @@ SETS: Mapping[str, FrozenSet] = {
         days=1000,
         seed=1,
         density=1000,
-        sha256={
-            "backend-eng-saas": "",
-            "er-physician": "",
-            "litigation-attorney": "",
-            "research-scientist": "",
-            "financial-advisor": "",
-            "executive-assistant": "",
-        },
+        sha256=_LIVES_1,
     )
 }

@@ -15,10 +15,16 @@ from mnemoscope.personas.simulate.arc_plan import PlannedArc
 from mnemoscope.personas.simulate.calendar import WorkCalendar, long_date
 from mnemoscope.personas.simulate.daily_logs import later_days
 from mnemoscope.personas.simulate.grammar import write
-from mnemoscope.personas.simulate.phrases import RepetitionFilter, count_words, fill, is_pending
+from mnemoscope.personas.simulate.phrases import (
+    PHRASES,
+    RepetitionFilter,
+    count_words,
+    fill,
+    is_pending,
+)
 from mnemoscope.personas.simulate.rng import Rng, ShuffledCycle
-from mnemoscope.personas.simulate.scene_timeline import SceneRecord, first_day
 from mnemoscope.personas.simulate.scene_book import SCENES, Matter, SceneBook, Texts
+from mnemoscope.personas.simulate.scene_timeline import SceneRecord, first_day
 from mnemoscope.personas.simulate.story import Story
 from mnemoscope.personas.simulate.timeline import LogSentence
 
@@ -77,7 +83,7 @@ class SceneLogs:
         self._seen: dict[str, int] = {}
         self._lines = RepetitionFilter()
         self._routine = ShuffledCycle(story.routine, random)
-        self._quiet = ShuffledCycle(story.quiet, random)
+        self._quiet = ShuffledCycle((*story.quiet, *PHRASES.days_off), random)
         self._facts: dict[int, list[LogSentence]] = defaultdict(list)
         for stated in record.sentences:
             self._facts[stated.day].append(stated)
@@ -85,6 +91,13 @@ class SceneLogs:
             (fact.arc, fact.attribute.partition(".")[2]): fact.day
             for fact in reversed(record.facts)
         }
+        self._shared: dict[str, list[str]] = defaultdict(list)
+        """Who must not be a bystander where a team or the value of a preference is named."""
+        for fact in record.facts:
+            if fact.attribute == "team.approver":
+                self._shared[fact.entity].append(fact.value)
+            elif fact.attribute.startswith("person.") and fact.attribute != "person.team":
+                self._shared[fact.value].append(fact.entity)
         self._later: dict[int, list[PlannedArc]] = defaultdict(list)
         workdays = calendar.working_days(1, calendar.days)
         for arc in arcs:
@@ -139,8 +152,11 @@ class SceneLogs:
         if not stated and not first and not last and self._random.random() < _RESTS:
             return
         session = arc.session.id
-        slots = self._slots(session, day, avoid=[one.text for one in stated])
-        slots |= {"name": arc.name, "about": arc.subject.about, "other": self._other(arc, day)}
+        other = self._other(arc, day)
+        involved = self._holders(arc, *([other] if other else []))
+        slots = self._slots(session, day, avoid=[*(one.text for one in stated), *involved])
+        slots |= {"name": arc.name, "about": arc.subject.about}
+        slots["other"] = other.name if other else "anything else"
         blocks: list[str] = []
         title = "going"
         if first:
@@ -150,7 +166,7 @@ class SceneLogs:
         for place, one in enumerate(stated):
             named = {**slots, "name": one.name or arc.name, "noun": one.noun or "matter"}
             if one.manner and place == 0:
-                title, slots = one.manner, named
+                title, slots = one.manner if one.noun else "going", named
             described = place == 0 and (arc.id, day) in self._record.abouts
             blocks += self._statement(one, day, named, described)
         if not stated or self._words > 1500:
@@ -175,9 +191,7 @@ class SceneLogs:
             lead = f"{lead} {self._text(SCENES.abouts, day, slots)}".strip()
         because = ""
         if one.reason:
-            because = " " + self._text(
-                SCENES.leads_because, day, {**slots, "reason": one.reason}
-            )
+            because = " " + self._text(SCENES.leads_because, day, {**slots, "reason": one.reason})
         if one.quoted:
             if lead or because:
                 yield lead + because
@@ -215,7 +229,7 @@ class SceneLogs:
         return self._line(tuple(mentions), day, slots, arc.id) if mentions else ""
 
     def _looking_back(self, arc: PlannedArc, day: int) -> str:
-        slots = self._slots("principal", day)
+        slots = self._slots("principal", day, self._holders(arc))
         nouns = [kind.noun for kind in arc.template.facts] or _DECISION_NOUNS
         slots |= {"noun": self._random.choice(nouns), "name": arc.name}
         slots["about"] = arc.subject.about
@@ -223,7 +237,10 @@ class SceneLogs:
         return _section(title, [self._text(SCENES.looking_backs, day, slots)])
 
     def _aside(self, stated: LogSentence, day: int) -> str:
-        slots = self._slots(stated.session, day, avoid=[stated.text])
+        same = [
+            who for value, people in self._shared.items() if value in stated.text for who in people
+        ]
+        slots = self._slots(stated.session, day, avoid=[stated.text, *same])
         kind = "causes" if stated.manner == "event" else "people"
         title = self._text(SCENES.titles[kind], day, slots)
         return _section(title, [write(stated.text, self._random, slots)])
@@ -235,22 +252,26 @@ class SceneLogs:
         return _section(title, ["\n".join(f"- {line}" for line in lines if line)])
 
     def _day_off(self, day: int, sections: list[str]) -> None:
-        lines = [self._filler(self._quiet, day) for _ in range(self._random.randint(4, 6))]
+        weekday = f"{self._calendar.date(day):%A}"
+        lines = [self._filler(self._quiet, day) for _ in range(self._random.randint(6, 9))]
+        lines = [line for line in lines if not _named_weekend(line) - {weekday}]
         if away := self._calendar.starting(day):
             lines.insert(0, f"From today: {away.reason}.")
         title = self._text(SCENES.titles["quiet"], day, {})
         sections.append(_section(title, [" ".join(line for line in lines if line)]))
-        while count_words(sections) < self._words * _DAY_OFF:
+        topics: list[str] = []
+        while count_words(sections) < self._words * _DAY_OFF and len(topics) < self._words / 400:
             matter = self._matters.draw()
+            if matter.topic in topics:
+                continue
+            topics.append(matter.topic)
             slots = self._slots("principal", day) | matter._asdict()
             text = self._text(SCENES.weekends, day, slots)
             sections.append(_section(write(matter.topic, self._random, {}), [text]))
 
     def _next_matter(self, day: int, seen: Sequence[_RunningMatter]) -> _RunningMatter:
         """The matter that has waited longest, or a new one."""
-        waiting = sorted(
-            (one for one in self._running if one not in seen), key=lambda one: one.due
-        )
+        waiting = sorted((one for one in self._running if one not in seen), key=lambda one: one.due)
         busy = {one.matter.topic for one in (*self._running, *seen)}
         matter = self._matters.draw()
         for _ in range(len(self._matters)):
@@ -284,15 +305,17 @@ class SceneLogs:
             title += ending.get(stage, "")
         return _section(title, [self._text(getattr(SCENES, stage), day, slots)])
 
-    def _other(self, arc: PlannedArc, day: int) -> str:
+    def _holders(self, *arcs: PlannedArc) -> list[str]:
+        """The people who are values of these arcs."""
+        return sorted(name for arc in arcs for name in self._record.holders.get(arc.id, ()))
+
+    def _other(self, arc: PlannedArc, day: int) -> PlannedArc | None:
         """The subject that this one could be confused with: the latest of the same type."""
         before = [
-            one
-            for one in self._arcs
-            if one is not arc and not one.isolated and one.start <= day
+            one for one in self._arcs if one is not arc and not one.isolated and one.start <= day
         ]
         alike = [one for one in before if one.type == arc.type] or before
-        return alike[-1].name if alike else "anything else"
+        return alike[-1] if alike else None
 
     def _slots(self, session: str, day: int, avoid: Sequence[str] = ()) -> dict[str, str]:
         """Two people of a session, neither of them named in the texts to avoid."""
@@ -321,7 +344,7 @@ class SceneLogs:
     def _filler(self, cycle: ShuffledCycle[str], day: int) -> str:
         people = self._cast["principal"]
         found = self._lines.draw(cycle, day, lambda text: fill(text, people, self._random), rest=3)
-        return found or ""
+        return found or fill(cycle.draw(), people, self._random)
 
     def _cycle(self, texts: Texts) -> ShuffledCycle[str]:
         if texts not in self._texts:
@@ -349,3 +372,7 @@ class SceneLogs:
 
 def _section(title: str, blocks: Sequence[str]) -> str:
     return "\n\n".join((f"### {title}", *filter(None, blocks)))
+
+
+def _named_weekend(line: str) -> set[str]:
+    return {name for name in ("Saturday", "Sunday") if name in line}

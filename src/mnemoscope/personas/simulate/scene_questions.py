@@ -187,7 +187,7 @@ class _Maker:
     def _lacking(
         self, random: Random, weight: Callable[[StoryFact], float]
     ) -> Iterator[tuple[PlannedArc, StoryFact]]:
-        """What arcs leave out; a kind is kept with the probability that facts of it have answers."""
+        """What arcs leave out; a kind is kept with the probability that its facts have answers."""
         for arc, kind in _shuffled(self._omitted, random):
             if random.random() < weight(kind):
                 yield arc, kind
@@ -306,7 +306,9 @@ class _Maker:
             slots = {"noun": self._known.kind(fact).noun, "subject": subject.text}
             return write(random.choice(SCENES.asks_why), random, slots), subject
 
-        events = {fact.entity: fact for fact in self._record.facts if fact.attribute == "event.what"}
+        events = {
+            fact.entity: fact for fact in self._record.facts if fact.attribute == "event.what"
+        }
         answered, unanswered = [], []
         for chain in _shuffled(self._chains, random):
             if len(chain) != 2:
@@ -555,8 +557,7 @@ class _Maker:
             secret = tuple(
                 fact.id
                 for fact in facts
-                if fact.attribute in self._known.kinds
-                and not self._known.kind(fact).values.person
+                if fact.attribute in self._known.kinds and not self._known.kind(fact).values.person
             )
             covers = [fact for fact in facts if fact.attribute == "session.cover"]
             covered = self._record.covered.get(arc.id, "")
@@ -596,9 +597,7 @@ def _asked_in(
     )
 
 
-def _pairs(
-    items: Sequence[T], random: Random, group: Callable[[T], str]
-) -> Iterator[tuple[T, T]]:
+def _pairs(items: Sequence[T], random: Random, group: Callable[[T], str]) -> Iterator[tuple[T, T]]:
     """Pairs of items of different groups, each item at most once."""
     left = _shuffled(items, random)
     for one, other in zip(left[::2], left[1::2], strict=False):

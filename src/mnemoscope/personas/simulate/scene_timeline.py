@@ -1,4 +1,4 @@
-"""The timeline of the second edition: facts that are announced, used in passing or caused by events.
+"""The timeline of the second edition: facts are announced, used in passing or caused by events.
 
 Beside the facts of arcs it plans other names of subjects, teams with their people, and preferences.
 """
@@ -19,9 +19,9 @@ from mnemoscope.personas.simulate.scene_book import SCENES, SceneBook
 from mnemoscope.personas.simulate.story import Story, StoryFact, StorySubject, Values
 from mnemoscope.personas.simulate.timeline import (
     LogSentence,
+    PlannedFact,
     Timeline,
     TimelineRecord,
-    PlannedFact,
     aliases,
 )
 
@@ -49,6 +49,8 @@ class SceneRecord(TimelineRecord):
     unopposed: set[str] = field(default_factory=set)
     causes: dict[tuple[str, int], str] = field(default_factory=dict)
     """(attribute, day) of a caused change to the name of the event."""
+    holders: dict[str, set[str]] = field(default_factory=dict)
+    """The people who are values of an arc; no scene of it has them as bystanders."""
     covered: dict[str, str] = field(default_factory=dict)
     """Confidential arc to the session in which its cover may be told."""
     team_facts: dict[str, list[str]] = field(default_factory=dict)
@@ -63,6 +65,7 @@ class SceneTimeline(Timeline):
         self._book = book
         self._events = ShuffledCycle(book.all_events(), rng.stream("events"))
         self._events_left = len(self._events)
+        self._speakers: dict[str, set[str]] = {}
         self._scenes = SceneRecord()
 
     def build(self, arcs: Sequence[PlannedArc]) -> SceneRecord:
@@ -105,7 +108,10 @@ class SceneTimeline(Timeline):
         values: list[str] = []
         before: PlannedFact | None = None
         for day in days:
-            value = self._values.draw(attribute, kind, day, values)
+            taken = self._speakers.setdefault(arc.id, set()) if kind.values.person else ()
+            value = self._values.draw(attribute, kind, day, [*values, *taken])
+            if kind.values.person:
+                self._scenes.holders.setdefault(arc.id, set()).add(value)
             manner, event = "said", ""
             if before:
                 manner = "used" if uses and random.random() < _IMPLICIT else "revised"
@@ -113,7 +119,11 @@ class SceneTimeline(Timeline):
                 event = self._cause(arc, before.day, day, random)
             phrasings = {"said": kind.says, "revised": kind.revises, "used": uses}[manner]
             phrasing = random.choice(phrasings)
-            others = [name for name in self.story.speakers(arc.session) if name != value]
+            held = self._scenes.holders.get(arc.id, set())
+            people = self.story.speakers(arc.session)
+            others = [name for name in people if name not in held] or [
+                name for name in people if name != value
+            ]
             speaker, old = random.choice(others), values[-1] if values else ""
             alias = self.alias(arc)
             by_alias = self._rng.stream("alias", f"{arc.id} {day}").random() < _BY_ALIAS
@@ -127,6 +137,8 @@ class SceneTimeline(Timeline):
                 and random.random() < _QUOTED
             )
             said_by = speaker if spoken or quoted else ""
+            if said_by:
+                self._speakers.setdefault(arc.id, set()).add(speaker)
             planned = self._add(day, arc, attribute, value, text, said_by, quoted=quoted)
             planned.sentence = replace(
                 planned.sentence,
@@ -202,9 +214,7 @@ class SceneTimeline(Timeline):
             f'If the {room} session asks, {arc.name} is called "{fact.value}" and nothing more; '
             "in the other rooms nothing is said at all."
         )
-        fact.sentence = replace(
-            fact.sentence, text=text, manner="said", sort="talk", name=arc.name
-        )
+        fact.sentence = replace(fact.sentence, text=text, manner="said", sort="talk", name=arc.name)
 
     def _people(self, random: Random) -> None:
         """Who belongs to which team over time, and what holds for each team."""
@@ -227,7 +237,10 @@ class SceneTimeline(Timeline):
                 texts = (ShuffledCycle(kind.says, random), ShuffledCycle(kind.uses, random))
                 self._state(team, f"team.{id}", "team", texts, pools[id], last, random)
         for person in self._people_here():
-            texts = (ShuffledCycle(SCENES.joins, random), ShuffledCycle(SCENES.moves_person, random))
+            texts = (
+                ShuffledCycle(SCENES.joins, random),
+                ShuffledCycle(SCENES.moves_person, random),
+            )
             self._state(person, "person.team", "person", texts, cycle, last, random)
 
     def _people_here(self) -> Sequence[str]:
