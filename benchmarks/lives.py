@@ -1,6 +1,7 @@
 """Is the second edition of the simulator exact, and does the text of a question give it away?
 
     python benchmarks/lives.py [--data DIR] [--days 1000] [--questions 200] [--seed 1]
+    python benchmarks/lives.py --data lives --samples docs/lives-samples.md
 
 Without --data it simulates the six personas. It prints how well a classifier of the question text
 alone tells unanswerable from answerable questions and one expected reply from another, for how many
@@ -253,12 +254,40 @@ def report(histories: Sequence[ReadHistory], count: int) -> bool:
     return sound and not failed["not enough"] and not failed["not needed"]
 
 
+def samples(histories: Sequence[ReadHistory], path: Path) -> None:
+    """Write three days and ten questions of each persona as a page of the documentation."""
+    parts = [
+        "# Days and questions of mnemoscope-lives-1",
+        "Days 121 to 123 of each persona and ten of its questions, drawn by `python "
+        "benchmarks/lives.py --data lives --samples docs/lives-samples.md` from the folder that "
+        "`mnemoscope personas simulate mnemoscope-lives-1 --out lives` writes.",
+    ]
+    for history in histories:
+        parts.append(f"## {history.id}")
+        for question in sorted(
+            Random(history.id).sample(history.questions, 10), key=lambda one: one.id
+        ):
+            days = ", ".join(map(str, question.relevant_days))
+            room = f", asked in {question.query_session}" if question.query_session else ""
+            parts.append(
+                f"- {question.question}\n  {question.answer} *({question.category}{room}; "
+                f"{'can be asked from day' if question.no_evidence else 'day'} {days})*"
+            )
+        for day in range(121, 124):
+            body = "".join(history.days[day].partition("# session: ")[1:]).strip()
+            body = re.sub(r"^# session: (.+)$", r"**Session \1**", body, flags=re.MULTILINE)
+            body = re.sub(r"^### (.+)$", r"**\1.**", body, flags=re.MULTILINE)
+            parts += [f"### {history.id}, day {day}", body]
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--days", type=int, default=1000)
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--samples", type=Path, help="write sample days and questions, no checks")
     arguments = parser.parse_args()
     with TemporaryDirectory() as folder:
         data = arguments.data or Path(folder)
@@ -267,6 +296,9 @@ def main() -> int:
                 options = {"days": arguments.days, "seed": arguments.seed}
                 simulate_persona(persona, data, edition=2, **options)
         histories = [ReadHistory(one) for one in find_personas(data, "", "")]
+        if arguments.samples:
+            samples(histories, arguments.samples)
+            return 0
         sound = report(histories, arguments.questions)
     ratio = cost_ratio(arguments.days, arguments.seed)
     print(f"cost of a word, second edition over first: {ratio:.2f}")
