@@ -68,9 +68,9 @@ def digest_folder(folder: Path, days: int) -> str:
 _LIVES_1 = {
     "backend-eng-saas": "9dd8b09fe054b7dbda165d63b917f5121e3399cf4cea50630218b8c0853be943",
     "er-physician": "b2cad59939d620e461deef3c2b8606daaa6a5e5aec33420993e08619f15599e0",
-    "litigation-attorney": "ff9301c798c69adf5faadf076f93400f179c41169be8e481013a6e69e91204f8",
-    "research-scientist": "976eee990662c6bf915a7964d89e5bd9279eb17de698bcc1be6038ea7c8b2538",
-    "financial-advisor": "3bc2e585587fa82300eee838d2d030f0bb787d37baf592e4df9bfc32a50b0869",
+    "litigation-attorney": "769cf0eb6682236c5a46de8a09df0bab2ead16c26e51925d847253c70a21d166",
+    "research-scientist": "faf5fa393d24676a0f5f4328f035bbc3e356302a9b8dc86f514541d182e4e27b",
+    "financial-advisor": "81de6403d5ae8bad9c549f1f1a33e3c6a011469de0abef77cbfdccbaf44fcb01",
     "executive-assistant": "1e1e1fe7cd1651e49d79b4faee80fd54499509f4d8fdf3a8d818f1cea68164ae",
 }
 SETS: Mapping[str, FrozenSet] = {

@@ -108,7 +108,9 @@ class SceneTimeline(Timeline):
         values: list[str] = []
         before: PlannedFact | None = None
         for day in days:
-            taken = self._speakers.setdefault(arc.id, set()) if kind.values.person else ()
+            taken: set[str] = set()
+            if kind.values.person:
+                taken = self._speakers.get(arc.id, set()) | self._scenes.holders.get(arc.id, set())
             value = self._values.draw(attribute, kind, day, [*values, *taken])
             if kind.values.person:
                 self._scenes.holders.setdefault(arc.id, set()).add(value)
