@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -60,7 +61,7 @@ def test_neighbouring_days_hardly_share_a_sentence(persona: str) -> None:
         {one for one in _SENTENCE.split(text) if one.count(" ") > 3 and one[0] != "#"}
         for text in history(persona).daily_logs
     ]
-    shared = sum(len(one & other) for one, other in zip(days, days[1:], strict=False))
+    shared = sum(len(one & other) for one, other in pairwise(days))
 
     assert shared < 0.03 * sum(map(len, days))
 
