@@ -114,7 +114,7 @@ def test_the_classifier_would_find_a_give_away() -> None:
 
 
 def test_the_same_words_are_answered_inside_covered_in_one_room_and_refused_in_another() -> None:
-    replies = defaultdict(Counter)
+    replies: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for persona in SHIPPED:
         for one in history(persona).questions:
             if one.category == "information-boundary":
@@ -152,9 +152,10 @@ def test_density_and_seed_decide_the_text() -> None:
 
 
 def test_a_frozen_set_refuses_files_that_were_changed(tmp_path: Path) -> None:
-    options = {"edition": 2, "days": 5, "seed": 1, "density": 400}
-    folder = simulate_persona("er-physician", tmp_path, **options).folder
-    small = FrozenSet("small", sha256={"er-physician": digest_folder(folder, 5)}, **options)
+    folder = simulate_persona(
+        "er-physician", tmp_path, edition=2, days=5, seed=1, density=400
+    ).folder
+    small = FrozenSet("small", 2, 5, 1, 400, {"er-physician": digest_folder(folder, 5)})
 
     assert [written.folder for written in small.write(tmp_path)] == [folder]
     log = folder / "memories-5d" / "day-0003.md"
