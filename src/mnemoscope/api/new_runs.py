@@ -279,15 +279,25 @@ def dry_run(
 
 
 def simulate(
-    persona: str, *, out: Where, days: int = 1000, seed: int = 42, force: bool = False
+    persona: str,
+    *,
+    out: Where,
+    days: int = 1000,
+    seed: int = 42,
+    edition: int = 1,
+    density: int = 1000,
+    force: bool = False,
 ) -> Path:
     """Simulate a persona's days, questions and ledger, and return the persona's folder.
 
-    `persona` is the id of a shipped persona, or the path of your own story file.
+    `persona` is the id of a shipped persona, or the path of your own story file. The working days
+    of edition 2 have about `density` words.
     """
     from mnemoscope.personas.simulate.simulator import simulate_persona
 
-    return simulate_persona(persona, Path(out), days=days, seed=seed, force=force).folder
+    return simulate_persona(
+        persona, Path(out), days=days, seed=seed, edition=edition, density=density, force=force
+    ).folder
 
 
 def exams_of_judges(pipeline: Pipeline, dataset: Dataset) -> dict[str, dict[str, Any]]:

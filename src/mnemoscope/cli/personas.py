@@ -10,6 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope._store.errors import UsageError
 from mnemoscope.cli import (
     audit_persona,
     create_persona,
@@ -20,8 +21,10 @@ from mnemoscope.cli import (
     write_tool_calls,
 )
 from mnemoscope.cli.console import err, out, print_json, progress_bar, say
-from mnemoscope.personas.simulate.story import SHIPPED, find_story, shipped_story
+from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
 from mnemoscope.text.display import one_line
+
+DENSITY = 1000
 
 app = App(name="personas", help="Persona histories, simulated or written by a model.")
 app.command(create_persona.create)
@@ -40,39 +43,62 @@ def simulate(
     out: Annotated[Path, Parameter(name="--out")],
     days: int = 1000,
     seed: int = 42,
+    edition: int = 1,
+    density: int = DENSITY,
     jobs: int = 1,
     force: bool = False,
 ) -> None:
     """Simulate a persona's history: daily logs, questions and the ledger of facts.
 
-    The same story, days and seed give the same bytes for any number of jobs. For example:
+    The same options give the same bytes for any number of jobs. For example:
 
         mnemoscope personas simulate executive-assistant --days 180 --out personas
 
-        mnemoscope personas simulate all --days 1000 --jobs 2 --out personas
+        mnemoscope personas simulate all --edition 2 --density 3000 --jobs 2 --out personas
+
+        mnemoscope personas simulate mnemoscope-lives-1 --out lives
 
     Parameters
     ----------
     persona
-        The id of a shipped persona, the path of your own story, or all.
+        The id of a shipped persona, the path of your own story, all, or the name of a frozen set,
+        which has its own days, seed, edition and density and is checked against its hashes.
     out
         The folder that the persona's folder is written into.
     days
         The length of the history.
     seed
         The random seed; another seed gives another history.
+    edition
+        1 for short notes, 2 for days of scenes with conversations, causes and preferences.
+    density
+        The words of a working day, 200 to 6000; only for edition 2.
     jobs
         Personas that are simulated at once.
     force
         Overwrite existing files that differ.
     """
+    from mnemoscope.personas.simulate.frozen_sets import SETS
     from mnemoscope.personas.simulate.simulator import simulate_personas
 
-    ids = SHIPPED if persona == "all" else [persona]
-    stories = [find_story(id) for id in ids]
-    made = simulate_personas(stories, out, days=days, seed=seed, jobs=jobs, force=force)
-    with progress_bar(f"simulating {persona}", len(stories)) as bar:
-        for folder, _, questions, facts in made:
+    if frozen := SETS.get(persona):
+        if (days, seed, edition, density) != (1000, 42, 1, DENSITY):
+            raise UsageError(f"{persona} has its own days, seed, edition and density: omit them")
+        made = frozen.write(out, jobs=jobs, force=force)
+    else:
+        made = simulate_personas(
+            SHIPPED if persona == "all" else [persona],
+            out,
+            days=days,
+            seed=seed,
+            edition=edition,
+            density=density,
+            jobs=jobs,
+            force=force,
+        )
+    count = len(SHIPPED) if frozen or persona == "all" else 1
+    with progress_bar(f"simulating {persona}", count) as bar:
+        for folder, days, questions, facts in made:
             bar.advance(bar.task_ids[0])
             bar.refresh()
             line = f"{folder}: {days:,} days, {questions:,} questions, {facts:,} facts"

@@ -149,7 +149,7 @@ class ArcBackground:
         )
 
 
-def _later_days(arc: PlannedArc, workdays: Sequence[int], random: Random) -> Collection[int]:
+def later_days(arc: PlannedArc, workdays: Sequence[int], random: Random) -> Collection[int]:
     """The days that mention an arc after its end."""
     if not arc.lasting:
         return ()
@@ -189,7 +189,7 @@ class DailyLogs:
         self._later: dict[int, list[PlannedArc]] = defaultdict(list)
         workdays = calendar.working_days(1, calendar.days)
         for arc in arcs:
-            for day in _later_days(arc, workdays, rng.stream("later", arc.id)):
+            for day in later_days(arc, workdays, rng.stream("later", arc.id)):
                 self._later[day].append(arc)
 
     def write(self) -> Iterator[str]:

@@ -51,6 +51,15 @@ class LogSentence:
     text: str
     quoted: str = ""
     """The speaker of a quotation; empty for prose."""
+    manner: str = ""
+    """Of the second edition: said, revised, used, event, state or shown."""
+    noun: str = ""
+    sort: str = ""
+    """The sort of value, such as money or date."""
+    name: str = ""
+    """The name under which the sentence speaks of its subject."""
+    reason: str = ""
+    """The name of the event that made the value change."""
 
 
 @dataclass
@@ -66,7 +75,7 @@ class TimelineRecord:
 
 
 @dataclass
-class _PlannedFact:
+class PlannedFact:
     """A fact without its id and the id of its successor."""
 
     day: int
@@ -77,7 +86,9 @@ class _PlannedFact:
     speaker: str = ""
     aliases: tuple[str, ...] = ()
     session: str = ""
-    next: _PlannedFact | None = None
+    entity: str = ""
+    """What the fact is about, if it is not the subject of its arc."""
+    next: PlannedFact | None = None
 
 
 class ValuePool:
@@ -165,7 +176,7 @@ class Timeline:
         self._claims = ShuffledCycle(story.claims, rng.stream("claims"))
         self._covers: dict[str, ShuffledCycle[str]] = {}
         self._load: Counter[tuple[str, int]] = Counter()
-        self._planned: list[_PlannedFact] = []
+        self._planned: list[PlannedFact] = []
         self._omitted: dict[str, StoryFact] = {}
 
     def build(self, arcs: Sequence[PlannedArc]) -> TimelineRecord:
@@ -197,7 +208,7 @@ class Timeline:
         """One fact and its revisions, one on each of the days."""
         attribute = f"{arc.type}.{kind.id}"
         values: list[str] = []
-        before: _PlannedFact | None = None
+        before: PlannedFact | None = None
         phrasings = ShuffledCycle(kind.revises, random)
         for day in days:
             value = self._values.draw(attribute, kind, day, values)
@@ -280,9 +291,9 @@ class Timeline:
         speaker: str = "",
         *,
         quoted: bool = False,
-    ) -> _PlannedFact:
+    ) -> PlannedFact:
         stated = LogSentence(day, arc.session.id, arc.id, text, speaker if quoted else "")
-        planned = _PlannedFact(day, arc, attribute, value, stated, speaker)
+        planned = PlannedFact(day, arc, attribute, value, stated, speaker)
         self._planned.append(planned)
         return planned
 
@@ -311,7 +322,7 @@ class Timeline:
             record.facts.append(
                 LedgerFact(
                     ids[id(fact)],
-                    fact.arc.name,
+                    fact.entity or fact.arc.name,
                     fact.attribute,
                     fact.value,
                     fact.day,
@@ -323,7 +334,7 @@ class Timeline:
                     fact.arc.id,
                 )
             )
-            if fact.attribute != "decision.reason":
+            if fact.attribute != "decision.reason" and fact.sentence.text:
                 record.sentences.append(fact.sentence)
             if random.random() < _ABOUT or fact.arc.type == "decision":
                 record.abouts.add((fact.arc.id, fact.day))

@@ -1,0 +1,44 @@
+"""Texts with choices and slots: `[one|two]` stands for one of the texts, `{slot}` for a value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from random import Random
+
+_CHOICE = re.compile(r"\[([^\[\]]*)\]")
+_SLOT = re.compile(r"\{(\w+)\}")
+_START = re.compile(r'((?:^|[.!?:]"? |[.!?]" |: "|\n- )"?)([a-z][\w+]*)', re.MULTILINE)
+_QUOTED_START = re.compile(r'(^> [^:\n]+: ")([a-z][\w+]*)', re.MULTILINE)
+_COLON = re.compile(r": $")
+
+
+def choose(text: str, random: Random) -> str:
+    """The text with every choice made; a choice may contain others."""
+    while "[" in text:
+        text = _CHOICE.sub(lambda match: random.choice(match[1].split("|")), text)
+    return text
+
+
+def put(text: str, slots: Mapping[str, str]) -> str:
+    """The text with these slots filled; unknown slots stay."""
+    return _SLOT.sub(lambda match: slots.get(match[1], match[0]), text)
+
+
+def write(text: str, random: Random, slots: Mapping[str, str]) -> str:
+    """One text of the template, with capital letters where sentences begin."""
+    return sentence_case(put(choose(text, random), slots).strip())
+
+
+def sentence_case(text: str) -> str:
+    """Give each sentence a capital first letter; words such as eBPF stay unchanged."""
+
+    def start(match: re.Match[str]) -> str:
+        before, word = match[1], match[2]
+        if not word.islower() or _COLON.search(before):
+            return match[0]
+        return before + word[0].upper() + word[1:]
+
+    return _QUOTED_START.sub(
+        lambda match: match[1] + match[2][0].upper() + match[2][1:], _START.sub(start, text)
+    )

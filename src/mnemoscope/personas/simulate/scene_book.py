@@ -1,0 +1,185 @@
+"""Scene books: the texts of the second edition of a story, validated when read.
+
+A book has other names of subjects, sentences that use a value without announcing it, events that
+make things change, teams with their people, and matters: small affairs with a cause and an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from mnemoscope._store.errors import DataError, UsageError
+from mnemoscope._store.jsonl import read_text
+from mnemoscope._store.yaml import parse_yaml
+from mnemoscope.personas.simulate.story import SHIPPED, ArcType, Story
+
+Texts = tuple[str, ...]
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a scene book; an unknown field is an error."""
+
+
+class TeamFact(_Strict, frozen=True):
+    """What holds for a team and so for everybody in it."""
+
+    noun: str
+    says: Texts
+    uses: Texts
+    """Ways to use a new value without saying that it is new."""
+    asks: Texts
+    """Ways to ask for it by a person of the team: {person}."""
+
+
+class Preference(_Strict, frozen=True):
+    values: Texts
+    shows: Texts
+    """Scenes in which somebody acts on it, and nobody names it: {person}, {value}."""
+    asks: Texts
+
+
+class CommonScenes(_Strict, frozen=True):
+    """scenes/common.yaml; its comments describe each list."""
+
+    raises: Texts
+    discusses: Texts
+    settles: Texts
+    afters: Texts
+    weekends: Texts
+    leads_said: Texts
+    leads_revised: Texts
+    leads_because: Texts
+    leads_used: Texts
+    replies: dict[str, Texts]
+    goings: Texts
+    looking_backs: Texts
+    abouts: Texts
+    nicknames: Texts
+    nicknames_again: Texts
+    titles: dict[str, Texts]
+    events: Texts
+    joins: Texts
+    moves_person: Texts
+    teams: dict[str, TeamFact]
+    slots: Texts
+    preferences: dict[str, Preference]
+    asks_latest: Texts
+    asks_date: Texts
+    asks_first: Texts
+    asks_why: Texts
+    asks_course: Texts
+    asks_both: Texts
+    asks_outcome: Texts
+    asks_objection: Texts
+    asks_who: Texts
+    no_answers: Texts
+
+
+class Matter(NamedTuple):
+    topic: str
+    trouble: str
+    fix: str
+    after: str
+
+
+class Event(NamedTuple):
+    what: str
+    """A clause: the notary's train was stopped in Basel."""
+    name: str
+    """How people refer to it later: the stranded notary in Basel."""
+
+
+class SceneBook(_Strict, frozen=True):
+    aliases: dict[str, str]
+    """Subject to another name of it, which shares no word with the name."""
+    uses: dict[ArcType, dict[str, Texts]]
+    """By arc and kind of fact: sentences that use a value: {name}, {value}, {speaker}."""
+    events: Texts
+    """`what | name`, both with {p} for a place."""
+    places_of_events: Texts
+    teams: Texts
+    people: Texts
+    """People who belong to teams; none of them is in the cast."""
+    places: Texts
+    """Where teams sit."""
+    matters: Texts
+    """`topic | trouble | fix | after`."""
+
+    def all_matters(self) -> list[Matter]:
+        return [Matter(*_parts(line)) for line in self.matters]
+
+    def all_events(self) -> list[Event]:
+        return [
+            Event(*(part.replace("{p}", place) for part in _parts(line)))
+            for line in self.events
+            for place in self.places_of_events
+        ]
+
+
+def _parts(line: str) -> list[str]:
+    return [part.strip() for part in line.split("|")]
+
+
+_FOLDER = files("mnemoscope.personas.simulate.scenes")
+
+
+def find_scenes(persona: str, story: Story) -> SceneBook:
+    """The scene book of a shipped story, or `NAME.scenes.yaml` beside the file of your own."""
+    if persona in SHIPPED:
+        name = f"{persona}.yaml"
+        return parse_scenes((_FOLDER / name).read_text(encoding="utf-8"), Path(name), story)
+    path = Path(persona).with_suffix(".scenes.yaml")
+    try:
+        return parse_scenes(read_text(path), path, story)
+    except FileNotFoundError:
+        raise UsageError(
+            f"{path} does not exist: the second edition of a story needs a scene book beside it"
+        ) from None
+
+
+def parse_scenes(text: str, path: Path, story: Story) -> SceneBook:
+    try:
+        book = msgspec.convert(parse_yaml(text, path), SceneBook)
+    except msgspec.ValidationError as error:
+        raise DataError(str(error), file=path) from None
+    if problems := list(_problems(book, story)):
+        raise DataError("; ".join(problems[:10]), file=path)
+    return book
+
+
+def _problems(book: SceneBook, story: Story) -> Iterator[str]:
+    names = {subject.name for arc in story.arcs.values() for subject in arc.subjects}
+    for name in sorted(set(book.aliases) - names):
+        yield f"aliases: no subject is called {name!r}"
+    for alias in sorted(set(book.aliases.values()) & names):
+        yield f"aliases: {alias!r} is the name of another subject"
+    for field, parts in (("matters", 4), ("events", 2)):
+        for line in getattr(book, field):
+            if len(_parts(line)) != parts:
+                yield f"{field}: {line!r} needs {parts} parts with | between them"
+    cast = {person.name for person in story.persona.cast}
+    for person in sorted(set(book.people) & cast):
+        yield f"people: {person} is in the cast already"
+    for type, kinds in book.uses.items():
+        known = {kind.id for kind in story.arcs[type].facts}
+        for id in sorted(set(kinds) - known):
+            yield f"uses.{type}: no kind of fact is called {id!r}"
+        for id, texts in kinds.items():
+            for text in texts:
+                if "{name}" not in text or "{value}" not in text:
+                    yield f"uses.{type}.{id}: needs {{name}} and {{value}}: {text!r}"
+    fewest: Mapping[str, int] = {"teams": 4, "people": 6, "places": 8, "matters": 12, "events": 4}
+    for field, least in fewest.items():
+        if len(getattr(book, field)) < least:
+            yield f"{field}: needs at least {least}"
+
+
+SCENES = msgspec.convert(
+    parse_yaml((_FOLDER / "common.yaml").read_text(encoding="utf-8"), Path("common.yaml")),
+    CommonScenes,
+)
