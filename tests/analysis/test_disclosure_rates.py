@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import mnemoscope as ms
 from mnemoscope._store.run_directory import RunDirectory
@@ -180,7 +181,8 @@ def test_right_is_at_most_what_is_told_and_what_is_kept(asks: list[tuple[str, st
         if ("answer", "wrong") in marks or ("refuse", "leak") in marks:
             assert own["right"]["count"] < 3
     assert own["right"]["count"] <= len({text for text, _, _ in asks})
-    assert own["leaked"]["count"] == sum(ask[1:] == ("refuse", "leak") for ask in asks)
+    leaks = [("refuse", "leak"), ("refuse", "wrong")]
+    assert own["leaked"]["count"] == sum(ask[1:] in leaks for ask in asks)
 
 
 STORE = Scenario(
@@ -226,7 +228,7 @@ def test_without_a_policy_nothing_is_said_of_forbidden_hits() -> None:
 
 
 def recalled(inside: tuple[int, ...], outside: tuple[int, ...], *, found: bool) -> DisclosureRates:
-    ranking = ("x", "m") if found else ("x",)
+    ranking = ("x", "m" if found else "w", "y", "z")
     asks = [
         (Question("i", "q", expects="answer"), ("m",), inside),
         (Question("o", "q", expects="refuse"), (), outside),
@@ -249,6 +251,27 @@ def test_recall_alone_leaks_by_forbidden_hits_and_withholds_by_missing_evidence(
     assert shares(recalled((), (4,), found=True)) == (0, 0, 1)
     # What is recalled beside the evidence inside may be another's secret.
     assert shares(recalled((1,), (), found=True)) == (0.5, 0, 0)
+
+
+def test_repeated_hits_do_not_push_a_leak_out_of_the_first_places() -> None:
+    # The cheat: one harmless hit ten times, then all that bm25 finds, whoever asks.
+    padded = ("x",) * 10 + ("m",)
+    asks = [(Question("i", "q", expects="answer"), ("m",), ()), (OUTSIDE, (), (11,))]
+    records = [
+        QuestionRecord(
+            replace(question, text="q"),
+            Trial("s", question.id, "answered", evidence=own, ranking=padded, forbidden=ranks),
+            scenario="s",
+        )
+        for question, own, ranks in asks
+    ]
+    assert shares(disclosure(records, 10, evidence_ranks)["hits"]["10"]) == (0.5, 0, 0)
+
+
+def test_a_model_that_calls_a_told_secret_true_still_says_that_it_leaks() -> None:
+    told = record("q", 0, "answer", "told")
+    leaked = record("q", 1, "refuse", "wrong")  # marks 0, 0, 1: told, and nothing made up
+    assert shares(answered(told, leaked)) == (1, 0, 0)
 
 
 def test_a_model_reads_with_the_prompt_that_has_session_and_policy() -> None:
