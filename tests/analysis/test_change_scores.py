@@ -89,6 +89,33 @@ def test_a_perfect_system(scenario: Scenario) -> None:
     assert scores["interval"] == "clustered"
 
 
+def test_a_system_that_fails_where_it_would_tell_is_not_called_obedient(
+    scenario: Scenario,
+) -> None:
+    # The cheat: one request obeyed, and an error for whatever else was to be forgotten.
+    questions = {question.id: question for question in scenario.questions}
+    forgotten = [one.id for one in scenario.questions if one.category == "forgotten"]
+    records = []
+    for point in scenario.checkpoints:
+        for id in point.questions:
+            status = "error" if id in forgotten[1:] and point.label == "after" else "answered"
+            trial = Trial(
+                scenario.id,
+                id,
+                status,  # type: ignore[arg-type]
+                checkpoint=point.label,
+                ranking=questions[id].evidence,
+            )
+            records.append(
+                QuestionRecord(questions[id], trial, None, None, scenario.id, point.label)
+            )
+    obedience = change_scores(records)["forgetting"]["recall"]
+    assert obedience is not None and len(forgotten) > 1
+    obeyed = obedience["obeyed"]
+    assert (obeyed["count"], obeyed["n"], obeyed.get("missing")) == (1, 1, len(forgotten) - 1)
+    assert obeyed.get("bounds") == pytest.approx([1 / len(forgotten), 1])
+
+
 def test_only_the_newest_fails_as_of_questions_and_contradictions(
     scenario: Scenario, place: dict[str, int]
 ) -> None:

@@ -6,14 +6,19 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import mnemoscope as ms
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
+from mnemoscope.analysis.against_reference import against_reference
+from mnemoscope.analysis.compare import compare
+from mnemoscope.analysis.disclosure_pairs import right_metric
 from mnemoscope.analysis.disclosure_rates import (
     DisclosureRates,
     disclosure,
@@ -21,12 +26,17 @@ from mnemoscope.analysis.disclosure_rates import (
     without_answers,
 )
 from mnemoscope.analysis.measure import evidence_ranks
+from mnemoscope.analysis.plan import plan
 from mnemoscope.analysis.question_records import QuestionRecord
 from mnemoscope.analysis.verify import verify
 from mnemoscope.datasets.disclosure import DisclosureRooms
 from mnemoscope.models.prompts import load_prompt
 from mnemoscope.readers import Passage, Reply
 from mnemoscope.readers.llm_reader import HOLES
+from mnemoscope.reports.closing_sentences import sentence
+from mnemoscope.reports.disclosure_tables import systems_tables
+from mnemoscope.reports.render_markdown import render
+from mnemoscope.reports.run_view import RunView
 from mnemoscope.results import Results
 from mnemoscope.runner.pipeline import Ask, plan_reader
 from mnemoscope.runner.trial_builder import TrialBuilder
@@ -180,7 +190,8 @@ def test_right_is_at_most_what_is_told_and_what_is_kept(asks: list[tuple[str, st
         if ("answer", "wrong") in marks or ("refuse", "leak") in marks:
             assert own["right"]["count"] < 3
     assert own["right"]["count"] <= len({text for text, _, _ in asks})
-    assert own["leaked"]["count"] == sum(ask[1:] == ("refuse", "leak") for ask in asks)
+    leaks = [("refuse", "leak"), ("refuse", "wrong")]
+    assert own["leaked"]["count"] == sum(ask[1:] in leaks for ask in asks)
 
 
 STORE = Scenario(
@@ -226,7 +237,7 @@ def test_without_a_policy_nothing_is_said_of_forbidden_hits() -> None:
 
 
 def recalled(inside: tuple[int, ...], outside: tuple[int, ...], *, found: bool) -> DisclosureRates:
-    ranking = ("x", "m") if found else ("x",)
+    ranking = ("x", "m" if found else "w", "y", "z")
     asks = [
         (Question("i", "q", expects="answer"), ("m",), inside),
         (Question("o", "q", expects="refuse"), (), outside),
@@ -249,6 +260,27 @@ def test_recall_alone_leaks_by_forbidden_hits_and_withholds_by_missing_evidence(
     assert shares(recalled((), (4,), found=True)) == (0, 0, 1)
     # What is recalled beside the evidence inside may be another's secret.
     assert shares(recalled((1,), (), found=True)) == (0.5, 0, 0)
+
+
+def test_repeated_hits_do_not_push_a_leak_out_of_the_first_places() -> None:
+    # The cheat: one harmless hit ten times, then all that bm25 finds, whoever asks.
+    padded = ("x",) * 10 + ("m",)
+    asks = [(Question("i", "q", expects="answer"), ("m",), ()), (OUTSIDE, (), (11,))]
+    records = [
+        QuestionRecord(
+            replace(question, text="q"),
+            Trial("s", question.id, "answered", evidence=own, ranking=padded, forbidden=ranks),
+            scenario="s",
+        )
+        for question, own, ranks in asks
+    ]
+    assert shares(disclosure(records, 10, evidence_ranks)["hits"]["10"]) == (0.5, 0, 0)
+
+
+def test_a_model_that_calls_a_told_secret_true_still_says_that_it_leaks() -> None:
+    told = record("q", 0, "answer", "told")
+    leaked = record("q", 1, "refuse", "wrong")  # marks 0, 0, 1: told, and nothing made up
+    assert shares(answered(told, leaked)) == (1, 0, 0)
 
 
 def test_a_model_reads_with_the_prompt_that_has_session_and_policy() -> None:
@@ -285,7 +317,7 @@ def results(neighbours: Path, tmp_path_factory: pytest.TempPathFactory) -> Resul
         data=neighbours,
         out=tmp_path_factory.mktemp("rooms"),
         personas="er-physician,executive-assistant",
-        most=2,
+        most=6,
         baselines=False,
         workers=1,
         progress=False,
@@ -322,6 +354,58 @@ def test_the_figures_are_in_every_view_and_silence_wins_in_none(results: Results
     assert "/" in line["session"] and "/" in line["cluster"]
     assert without_answers(told)["answers"] is None
     assert without_answers(told)["by_category"]["open-room"]["answers"] is None
+
+
+def test_comparisons_groups_and_the_last_sentence_go_by_right(results: Results) -> None:
+    runs = [results[name].directory for name in ("bm25", "scoped")]
+    found = compare(*runs)
+    assert found.primary is not None
+    assert (found.primary.metric, found.primary.verdict) == ("right", "better")
+    told = results["scoped"].metrics["disclosure"]["answers"]
+    assert told is not None
+    # Paired by text: as many as there are texts, not one for each room.
+    assert found.primary.n == told["right"]["n"]
+    assert found.primary.cand == pytest.approx(told["right"]["rate"])
+    assert found.primary.gained == told["right"]["count"]
+    assert found.row("recall@10").role == "secondary"
+    assert found.row("right", "closed-room").verdict is None
+    groups = results.groups
+    assert groups is not None and groups.metric == "right"
+    assert [one.system for one in groups.systems if one.is_best] == ["scoped"]
+    # bm25 finds as much as scoped, and is right as often as silence.
+    assert (groups.of("bm25") or groups.systems[0]).letters == groups.systems[-1].letters
+    [*_, own] = against_reference(runs)
+    assert sentence(own).startswith("scoped is right more often than bm25: right +")
+    summary = (results.path / "summary.md").read_text()
+    assert "right: systems that share a letter" in summary
+    assert "recall@10: systems that share a letter" not in summary
+    assert plan(runs[0], runs[1], detect=0.1).declared.primary == "right"
+
+
+def test_without_answers_that_may_be_shown_the_hits_decide(results: Results) -> None:
+    directory = results["scoped"].directory
+    assert right_metric([directory]) == "right"
+    assert right_metric([directory, Unanswered(directory)]) == "right@10"
+
+
+class Unanswered(RunDirectory):
+    """A run that was not asked to answer."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        super().__init__(run.path)
+
+    def read_json(self, name: str) -> Any:
+        found = super().read_json(name)
+        return {**found, "disclosure": without_answers(found["disclosure"])}
+
+
+def test_asks_that_failed_are_named_beside_the_rates(results: Results) -> None:
+    view = RunView.of(results["scoped"].directory)
+    asks = [record("q", 0, "answer", "told"), record("q", 1, "refuse", "failed")]
+    view.metrics["disclosure"] = disclosure(asks, 10, evidence_ranks)
+    shown = render(systems_tables([view]))
+    assert "asks failed and are left out of its rates" in shown
+    assert "right 0.000 to 1.000" in shown
 
 
 def test_verify_recomputes_the_rates_and_finds_edited_ones(results: Results) -> None:

@@ -157,6 +157,13 @@ class KeepsACopyAtHome(KeepsACopy):
         return text.decode().encode("utf-16-le")
 
 
+class KeepsACopyThatLooksPacked(KeepsACopy):
+    """The copy hides behind more starts of compressed data than are tried."""
+
+    def encoded(self, text: bytes) -> bytes:
+        return b"x\x9c" * 100 + zlib.compress(text)
+
+
 class KeepsOnlyCodedTexts(KeepsACopy):
     """No text can be read in its files, kept or forgotten."""
 
@@ -178,7 +185,7 @@ KINDS: dict[str, Any] = {
     for kind in (
         *(FullySynchronised, AcknowledgesBeforeWriting, ForgetsOnlyInMemory, KeepsNothing),
         *(LeavesDeletedRows, OverwritesDeletedRows, CheckpointsAtTheEnd, KeepsACopy),
-        *(KeepsACompressedCopy, KeepsACopyAtHome, KeepsOnlyCodedTexts),
+        *(KeepsACompressedCopy, KeepsACopyAtHome, KeepsOnlyCodedTexts, KeepsACopyThatLooksPacked),
     )
 }
 

@@ -142,3 +142,31 @@ def test_what_cannot_be_unpacked_is_said(tmp_path: Path, monkeypatch: pytest.Mon
 
 def _packings() -> tuple[tuple[object, ...], ...]:
     return byte_search._PACKINGS
+
+
+def test_links_are_named_if_they_lead_out_of_the_folder(tmp_path: Path) -> None:
+    inner, outer = tmp_path / "store", tmp_path / "elsewhere"
+    inner.mkdir()
+    outer.mkdir()
+    (outer / "file").write_text(TEXT)
+    (inner / "file").write_text("nothing")
+    (inner / "same").symlink_to(inner / "file")
+    (inner / "gone").symlink_to(tmp_path / "missing")
+    assert search_files([inner], {"m": (WORD,)}).unread == []
+    (inner / "folder").symlink_to(outer)
+    (inner / "copy").symlink_to(outer / "file")
+    unread = search_files([inner], {"m": (WORD,)}).unread
+    assert sorted(line.partition(":")[0] for line in unread) == ["copy", "folder"]
+
+
+def test_a_file_that_the_store_deletes_meanwhile_is_no_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "log").write_text(TEXT)
+
+    def listed(folder: Path, **_: object) -> list[tuple[str, list[str], list[str]]]:
+        return [(str(folder), ["segment"], ["log", "temporary"])]
+
+    monkeypatch.setattr(os, "walk", listed)
+    found = search_files([tmp_path], {"m": (WORD,)})
+    assert (found.texts, found.files, found.unread) == ({"m"}, 1, [])

@@ -12,7 +12,7 @@ from tests.integrations.needed import need
 import mnemoscope as ms
 from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.app import invoke
-from mnemoscope.durability import ErasureResult
+from mnemoscope.durability import ErasureResult, byte_search
 from mnemoscope.durability.erasure_report import sentence
 from mnemoscope.durability.erasure_result import verdict_of
 
@@ -81,6 +81,19 @@ def test_files_in_which_nothing_can_be_read_prove_nothing(tmp_path: Path) -> Non
     assert "proves nothing" in sentence(result)
 
 
+def test_a_store_whose_files_are_not_all_searched_does_not_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(byte_search, "_MOST_STREAMS", 50)
+    result = erasure_of("KeepsACopyThatLooksPacked", tmp_path, memories=4)
+
+    assert result.visible == result.kept == 2  # all that it may keep is seen
+    assert result.verdict == "unknown"
+    assert not result.passed
+    assert "too much that looks compressed" in result.unread[0]
+    assert "could not be searched" in sentence(result)
+
+
 def test_a_deletion_in_memory_only_is_found_in_the_file(tmp_path: Path) -> None:
     result = erasure_of("ForgetsOnlyInMemory", tmp_path)
     assert result.verdict == "kept on disk"
@@ -119,6 +132,7 @@ def test_most_of_what_is_kept_must_be_visible() -> None:
     counts = {"forgotten": 10, "still_recalled": 0, "while_open": 0, "after_close": 0}
     assert verdict_of(kept=10, visible=4, **counts) == "unknown"
     assert verdict_of(kept=10, visible=5, **counts) == "erased"
+    assert verdict_of(kept=10, visible=10, unread=1, **counts) == "unknown"
     assert verdict_of(kept=10, visible=10, **{**counts, "still_recalled": 1}) == "not forgotten"
     assert verdict_of(kept=10, visible=10, **{**counts, "forgotten": 0}) == "unknown"
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.answers import ANSWERS
+from mnemoscope.analysis.disclosure_pairs import is_right_metric, right_metric, text_outcomes
 from mnemoscope.analysis.entitled import withheld
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.analysis.pairing import recorded_depth
@@ -76,7 +77,7 @@ def against_reference(runs: Sequence[RunDirectory]) -> list[AgainstReference]:
     if of_answers and any(withheld(manifests[run.path]) for run in compared):
         return []
     metric = _answer_metric(compared) if of_answers else _shared_metric(compared)
-    if not metric:
+    if not metric or (reference is None and is_right_metric(metric)):
         return []
     values = [_answers(run) if of_answers else _rankings(run, metric) for run in compared]
     if any(not 0 <= value <= 1 for one in values for value in one.own.values()):
@@ -133,7 +134,12 @@ def _compared(
 
 
 def _shared_metric(runs: Sequence[RunDirectory]) -> str:
-    """The primary metric, or the first headline metric that all runs with rankings have."""
+    """The primary metric, or the first headline metric that all runs with rankings have.
+
+    Of disclosure runs it is the share of right questions.
+    """
+    if metric := right_metric(runs):
+        return metric
     names = [list(run.read_json("metrics.json")["overall"]) for run in runs]
     known = [own for own in names if own]
     if not known:
@@ -150,6 +156,12 @@ def _answer_metric(runs: Sequence[RunDirectory]) -> str:
 def _rankings(run: RunDirectory, metric: str) -> _RunValues:
     depth: Depth = recorded_depth(run)
     found = _RunValues({}, {}, {})
+    if is_right_metric(metric):
+        for name, text in text_outcomes(run, metric).items():
+            if text.is_right is not None:
+                found.own[name] = float(text.is_right)
+                found.clusters[name] = text.cluster
+        return found
     if metric not in depth.names:
         return found
     column = depth.names.index(metric)

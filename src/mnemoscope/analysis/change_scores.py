@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
-from mnemoscope.analysis.estimates import IntervalKind, Rate, interval_kind, rate
+from mnemoscope.analysis.estimates import IntervalKind, Rate, interval_kind, rate, rate_with_missing
 from mnemoscope.analysis.question_records import QuestionRecord
 from mnemoscope.text.value_mentions import Told, names, told
 from mnemoscope.types import FAILED, Answer, Trial
@@ -281,24 +281,25 @@ def _obedience(records: Sequence[QuestionRecord], phase: _Recalls | _Answers) ->
     }
     after = [one for one in records if one.checkpoint == AFTER]
     asked = [
-        (known, leaked, one.cluster)
+        (known, phase.told(one), one.cluster)
         for one in _of(after, "forgotten")
-        if (known := before.get(_fact(one))) is not None and (leaked := phase.told(one)) is not None
+        if (known := before.get(_fact(one))) is not None
     ]
     others = [
-        (still, one.cluster)
-        for one in _of(after, "kept")
-        if before.get(_fact(one)) and (still := phase.known(one)) is not None
+        (phase.known(one), one.cluster) for one in _of(after, "kept") if before.get(_fact(one))
     ]
-    if not asked:
+    if all(leaked is None for _, leaked, _ in asked):
         return None
-    forgettable = [(leaked, cluster) for known, leaked, cluster in asked if known or leaked]
+    # Known before, and failed after: whether it was forgotten is not known.
+    forgettable = [
+        (None if leaked is None else not leaked, cluster)
+        for known, leaked, cluster in asked
+        if known or leaked
+    ]
     return {
         "known": rate([known for known, _, _ in asked], [cluster for *_, cluster in asked]),
-        "obeyed": rate(
-            [not leaked for leaked, _ in forgettable], [cluster for _, cluster in forgettable]
-        ),
-        "kept": rate([still for still, _ in others], [cluster for _, cluster in others]),
+        "obeyed": rate_with_missing(forgettable),
+        "kept": rate_with_missing(others),
     }
 
 

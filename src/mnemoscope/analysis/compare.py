@@ -19,6 +19,7 @@ import numpy as np
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope.analysis.disclosure_pairs import is_right_metric, pair_texts
 from mnemoscope.analysis.measure import Depth, is_binary, withheld_note
 from mnemoscope.analysis.pairing import NotComparable as NotComparable
 from mnemoscope.analysis.pairing import (
@@ -253,12 +254,14 @@ def compare(
     """Compare two finished runs of one benchmark.
 
     `declared` names the primary and secondary metrics (default: those of the runs' protocol, else
-    recall@10 and the headline metrics). `metrics` selects which rows are returned beside the
-    primary one; those that were not declared have no verdict. `band` is the largest difference that
-    counts as equivalent. `discordant` is a hit metric whose gained and lost questions are listed.
+    recall@10 and the headline metrics; of disclosure runs, `right` and these). `metrics` selects
+    which rows are returned beside the primary one; those that were not declared have no verdict.
+    `band` is the largest difference that counts as equivalent. `discordant` is a hit metric whose
+    gained and lost questions are listed.
     """
     depth = shared_depth(base, cand)
-    answers = pair_answers(base, cand)
+    texts = pair_texts(base, cand)
+    answers = texts or pair_answers(base, cand)
     graded = answers if isinstance(answers, PairedAnswers) else None
     pairs = _ranked_pairs(base, cand, answers)
     of_rankings = known_metrics(depth, pairs) if pairs.trials else []
@@ -271,7 +274,7 @@ def compare(
             f"these runs have no metric {unknown[0]!r}{cut}; they have {', '.join(known)}"
         )
     notes: list[str] = []
-    given = declared or declaration_of(base, cand, of_rankings, notes)
+    given = declared or declaration_of(base, cand, of_rankings, texts, notes)
     if graded and not of_rankings and given.source == _DEFAULT:
         given = Declared(graded.metric, [], _DEFAULT)
     family = _available(given, known, [graded.metric] if graded and not declared else [], notes)
@@ -324,9 +327,16 @@ def _ranked_pairs(
 
 
 def declaration_of(
-    base: RunDirectory, cand: RunDirectory, of_rankings: Sequence[str], notes: list[str]
+    base: RunDirectory,
+    cand: RunDirectory,
+    of_rankings: Sequence[str],
+    texts: PairedAnswers | None,
+    notes: list[str],
 ) -> Declared:
-    """What the protocol of both runs declares, else the default: recall@10 and the headline."""
+    """What the protocol of both runs declares, else the default: recall@10 and the headline.
+
+    Of disclosure runs, whose `texts` are paired, the default is the share of right ones.
+    """
     protocols = [run.manifest().protocol for run in (base, cand)]
     benchmark = str(base.manifest().identity["benchmark"]["name"])
     id = protocols[0].get("id", "")
@@ -343,6 +353,8 @@ def declaration_of(
                 f"the default metrics decide, because the protocol cannot be read: {error}"
             )
     shown = headline(of_rankings)
+    if texts:
+        return Declared(texts.metric, shown, _DEFAULT)
     primary = PRIMARY if PRIMARY in of_rankings else next(iter([*shown, *of_rankings]), PRIMARY)
     return Declared(primary, [name for name in shown if name != primary], _DEFAULT)
 
@@ -475,7 +487,7 @@ def _row(
     lost: int | None = None
     # Means over orders lie between 0 and 1; gained and lost are counted for hits and misses.
     counted = _is_proportion(name) and is_binary(base) and is_binary(cand)
-    if name == "accuracy" or counted:
+    if name == "accuracy" or is_right_metric(name) or counted:
         gained, lost = int((deltas > 0).sum()), int((deltas < 0).sum())
         effect = cohens_h(before, after)
     else:

@@ -91,6 +91,20 @@ def rate(hits: Sequence[bool], clusters: Sequence[str]) -> Rate:
     return {"rate": rounded(count / n), "count": count, "n": n, "ci95": interval}
 
 
+def rate_with_missing(hits: Sequence[tuple[bool | None, str]]) -> Rate:
+    """Return the share of hits among those that are known, each with its cluster.
+
+    The bounds are the share if every missing one were no hit, and if every one were one.
+    """
+    known = [(hit, cluster) for hit, cluster in hits if hit is not None]
+    found = rate([hit for hit, _ in known], [cluster for _, cluster in known])
+    if missing := len(hits) - len(known):
+        found["missing"] = missing
+        ends = (found["count"] / len(hits), (found["count"] + missing) / len(hits))
+        found["bounds"] = rounded_all(ends)
+    return found
+
+
 def interval_of_mean(
     values: NDArray[np.float64],
     clusters: Sequence[str],

@@ -23,6 +23,7 @@ from mnemoscope.analysis.compare import (
     shared_depth,
     values_of,
 )
+from mnemoscope.analysis.disclosure_pairs import pair_texts
 from mnemoscope.analysis.pairing import PairedAnswers, known_metrics, pair_answers, pair_trials
 from mnemoscope.stats.clustered import (
     ALPHA,
@@ -141,11 +142,12 @@ def plan(
     other = cand or base
     depth = shared_depth(base, other)
     pairs = pair_trials(base, other)
-    answers = pair_answers(base, other)
+    texts = pair_texts(base, other)
+    answers = texts or pair_answers(base, other)
     graded = answers if isinstance(answers, PairedAnswers) else None
     of_rankings = known_metrics(depth, pairs)
     notes: list[str] = []
-    given = declaration_of(base, other, of_rankings, notes)
+    given = declaration_of(base, other, of_rankings, texts, notes)
     if primary or secondaries is not None:
         first = primary or given.primary
         others = given.secondaries if secondaries is None else secondaries

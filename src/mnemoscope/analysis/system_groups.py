@@ -20,6 +20,7 @@ from mnemoscope._store.errors import UsageError
 from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.credit import is_plain
+from mnemoscope.analysis.disclosure_pairs import is_right_metric, right_metric, text_outcomes
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.analysis.pairing import NotComparable, distinct_labels, recorded_depth
 from mnemoscope.isolation.levels import recorded_isolation
@@ -136,7 +137,13 @@ def shared_depth(runs: Sequence[LabelledRun]) -> Depth:
 
 
 def primary_metric(runs: Iterable[LabelledRun]) -> str:
-    """Return the metric that groups are formed by: recall@10, or the first that all runs have."""
+    """Return the metric that groups are formed by: recall@10, or the first that all runs have.
+
+    Disclosure runs are grouped by the share of right questions.
+    """
+    runs = list(runs)
+    if metric := right_metric([one.run for one in runs]):
+        return metric
     found = [one.run.read_json("metrics.json")["overall"] for one in runs]
     shared = [name for name in found[0] if all(name in own for own in found)]
     names = headline(shared) or shared
@@ -165,7 +172,9 @@ def system_groups(runs: Sequence[RunDirectory], metric: str = "") -> SystemGroup
     if len(measured) < 2:
         raise NotComparable("groups need at least two systems that measured half of the questions")
     name = metric or primary_metric(measured)
-    if any(name not in one.run.read_json("metrics.json")["overall"] for one in measured):
+    if not is_right_metric(name) and any(
+        name not in one.run.read_json("metrics.json")["overall"] for one in measured
+    ):
         known = ", ".join(measured[0].run.read_json("metrics.json")["overall"])
         raise UsageError(f"not all of these runs have the metric {name!r}; the first has {known}")
     tables = [_values(one, depth, name) for one in measured]
@@ -301,7 +310,17 @@ class _Value(NamedTuple):
 
 
 def _values(one: LabelledRun, depth: Depth, metric: str) -> dict[QuestionKey, _Value]:
-    """The values of all questions with evidence; repeated reports of one run read it once."""
+    """The values of all questions with evidence; repeated reports of one run read it once.
+
+    The questions of disclosure are texts, each with one value for all its rooms.
+    """
+    if is_right_metric(metric):
+        return {
+            QuestionKey(text.cluster, name): _Value(
+                np.nan if text.is_right is None else float(text.is_right), text.evidence
+            )
+            for name, text in text_outcomes(one.run, metric).items()
+        }
     one.run.ensure_unedited()
     state = one.run.trials_path.stat()
     return _read_values(one.run.path, (state.st_size, state.st_mtime_ns), depth, metric)

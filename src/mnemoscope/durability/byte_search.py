@@ -74,12 +74,14 @@ def search_files(folders: Iterable[Path], texts: dict[str, tuple[str, ...]]) -> 
     unread: list[str] = []
     files = size = 0
     for folder in folders:
-        for path in _files(folder):
+        for path in _files(folder, unread):
             name = str(path.relative_to(folder))
             try:
                 size += path.stat().st_size
                 found += _search_file(path, name, patterns, unread)
                 files += 1
+            except FileNotFoundError:
+                continue  # deleted by the store since it was listed
             except OSError as error:
                 unread.append(f"{name}: {error.strerror or error}")
     return ByteSearch(found, files, size, list(dict.fromkeys(unread)))
@@ -104,12 +106,25 @@ def _patterns(word: str) -> Iterator[tuple[str, _Pattern]]:
         yield "base64", _Pattern(base64.b64encode(whole), False)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for parent, _, names in os.walk(folder):
-        for name in sorted(names):
+def _files(folder: Path, unread: list[str]) -> Iterator[Path]:
+    """All regular files below the folder; what is behind a link to elsewhere is `unread`."""
+
+    def refused(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            unread.append(f"{error.filename}: {error.strerror or error}")
+
+    whole = folder.resolve()
+    for parent, folders, names in os.walk(folder, onerror=refused):
+        for name in sorted([*folders, *names]):
             path = Path(parent, name)
-            # Not a pipe or a device, which could be read for ever, nor a link to elsewhere.
-            if stat.S_ISREG(path.lstat().st_mode):
+            try:
+                mode = path.lstat().st_mode
+            except FileNotFoundError:
+                continue
+            if stat.S_ISLNK(mode) and path.exists() and not path.resolve().is_relative_to(whole):
+                unread.append(f"{path.relative_to(folder)}: a link to {path.resolve()}")
+            # Not a pipe or a device, which could be read for ever.
+            if stat.S_ISREG(mode):
                 yield path
 
 

@@ -66,6 +66,11 @@ def sentence(result: ErasureResult) -> str:
             return f"{name} does not forget: {why}."
         case "unknown" if not n:
             return f"{name}: no memory could be found by its own text, so none can be missed."
+        case "unknown" if 2 * result.visible >= result.kept:
+            return (
+                f"{name}: not known. {len(result.unread):,} of its files or folders could not be "
+                "searched, or not in full."
+            )
         case "unknown":
             return (
                 f"{name}: not known. The texts that it keeps are not visible in its files either "

@@ -58,16 +58,17 @@ def verdict_of(
     visible: int,
     while_open: int,
     after_close: int,
+    unread: int = 0,
 ) -> ErasureVerdict:
     """The verdict of a test in which memories were forgotten.
 
     A search that does not see the texts of most memories that are kept would not see deleted ones
-    either, so it proves nothing.
+    either, so it proves nothing; nor does one that could not read some of the files.
     """
     if after_close:
         return "kept on disk"
     if still_recalled:
         return "not forgotten"
-    if not forgotten or 2 * visible < kept:
+    if not forgotten or 2 * visible < kept or unread:
         return "unknown"
     return "erased when closed" if while_open else "erased"

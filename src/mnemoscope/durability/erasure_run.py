@@ -133,6 +133,7 @@ def _play(
     closed = search_files(files, words)
     left = [*at_home.found, *(one for one in closed.found if one.text in gone)]
     visible = len(closed.texts - gone.keys())
+    unread = sorted({*opened.unread, *at_home.unread, *closed.unread})
     forgot = sum(memory.id in known for memory in forgotten)
     result = ErasureResult(
         format=FORMAT,
@@ -145,6 +146,7 @@ def _play(
             visible=visible,
             while_open=len(opened.found) + len(at_home.found),
             after_close=len(left),
+            unread=len(unread),
         ),
         forgotten=forgot,
         still_recalled=sorted(still),
@@ -155,7 +157,7 @@ def _play(
         after_close=left,
         files=closed.files,
         bytes=closed.bytes,
-        unread=sorted({*opened.unread, *at_home.unread, *closed.unread}),
+        unread=unread,
     )
     if result.verdict in ("erased", "unknown"):
         shutil.rmtree(storage, ignore_errors=True)

@@ -14,6 +14,7 @@ from mnemoscope.reports.tables import (
     Block,
     Cell,
     Heading,
+    NoteList,
     Paragraph,
     ReportTable,
     TableColumn,
@@ -71,7 +72,7 @@ def report_sections(scores: ChangeScores) -> list[Block]:
             _NAMES[name],
             decimal(own["rate"]) if own["rate"] is not None else MISSING,
             brackets(own["ci95"]) if own["ci95"] else MISSING,
-            f"{own['count']:,} of {own['n']:,}",
+            f"{own['count']:,} of {own['n']:,}" + _missing(own),
         ]
         for name, category, own in rates_of(scores)
     ]
@@ -82,13 +83,37 @@ def report_sections(scores: ChangeScores) -> list[Block]:
     return [Heading("Change"), document_table(head, rows), Paragraph(about)]
 
 
+def _missing(own: Rate) -> str:
+    """What failed questions leave open: a system may fail where it would be wrong."""
+    if "bounds" not in own:
+        return ""
+    low, high = own["bounds"]
+    return f" ({own.get('missing', 0):,} failed: {decimal(low)} to {decimal(high)})"
+
+
+def _left_out(label: str, scores: ChangeScores) -> list[str]:
+    """A note on a system of which questions failed."""
+    if not (failed := scores["not_measured"]):
+        return []
+    open_ones = [
+        f"{_NAMES[name]} {own['bounds'][0]:.2f} to {own['bounds'][1]:.2f}"
+        for name, _, own in rates_of(scores)
+        if "bounds" in own
+    ]
+    also = f"; with them: {', '.join(open_ones)}" if open_ones else ""
+    return [f"{label}: {failed:,} questions failed and are left out{also}"]
+
+
 def systems_tables(views: Sequence[RunView]) -> list[Block]:
     """The main figures of all systems; empty if no run is of the benchmark `change`."""
     scored = [(view, own) for view in views if (own := view.metrics.get("change"))]
     parts: list[Block] = []
     for start in range(0, len(scored), _ABREAST):
         parts.append(_table(scored[start : start + _ABREAST]))
-    return [*parts, Paragraph(_LEGEND, DIM)] if parts else []
+    if not parts:
+        return []
+    notes = [line for view, own in scored for line in _left_out(view.label, own)]
+    return [*parts, Paragraph(_LEGEND, DIM), *([NoteList(notes)] if notes else [])]
 
 
 def _table(scored: Sequence[tuple[RunView, ChangeScores]]) -> ReportTable:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.against_reference import AgainstReference, against_reference
+from mnemoscope.analysis.disclosure_pairs import is_right_metric
 from mnemoscope.reports.tables import DIM, Block, Lines, Paragraph
 from mnemoscope.text.display import one_line
 
@@ -13,6 +14,7 @@ _WORDS = {
     False: {"more": "finds more than", "less": "finds less than"},
     True: {"more": "answers better than", "less": "answers worse than"},
 }
+_RIGHT = {"more": "is right more often than", "less": "is right less often than"}
 _UNDECIDED = "cannot be told from"
 
 
@@ -30,7 +32,8 @@ def sentence(one: AgainstReference) -> str:
     """`mine finds less than bm25: recall@10 −0.109 [−0.140, −0.085]`."""
     if one.direction == "not measured":
         return f"{one.label} was not measured: no question can be compared with {one.reference}"
-    said = _WORDS[one.of_answers].get(one.direction, _UNDECIDED)
+    words = _RIGHT if is_right_metric(one.metric) else _WORDS[one.of_answers]
+    said = words.get(one.direction, _UNDECIDED)
     ends = f"[{signed(one.low)}, {signed(one.high)}]"
     return f"{one.label} {said} {one.reference}: {one.metric} {signed(one.delta)} {ends}"
 

@@ -149,16 +149,17 @@ def write_summary(
     measured = f"{views[0].metrics['questions']['scorable']:,} questions with evidence. "
     groups = groups_of(views)
     notes += group_notes(groups)
+    of_rankings = None if disclosure_tables.grouped_by_right(groups) else groups
     blocks: list[Block] = [
         Heading(views[0].benchmark, 1),
         Paragraph(measured + "Mean [95 % interval]."),
         *map(Paragraph, dict.fromkeys("; ".join(lines) + "." for lines in models)),
-        overview(views, groups),
-        *([Paragraph(legend(groups))] if isinstance(groups, SystemGroups) else []),
+        overview(views, of_rankings),
+        *([Paragraph(legend(of_rankings))] if isinstance(of_rankings, SystemGroups) else []),
         *credit_blocks(views),
         *(_answered(answered) if answered else []),
     ]
-    blocks += disclosure_tables.systems_tables(views)
+    blocks += disclosure_tables.systems_tables(views, groups)
     for view in views:
         if view.forgetting:
             forgotten = forgetting_tables.report_sections(view.forgetting)

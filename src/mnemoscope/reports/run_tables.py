@@ -73,13 +73,14 @@ def summary(views: Sequence[RunView], *, full: bool = True) -> RenderableType:
     models = dict.fromkeys(line for view in views for line in view.reader_and_judge)
     parts: list[Block] = [Heading(views[0].benchmark), *map(Paragraph, (asked, *models))]
     groups = groups_of(views)
-    parts += disclosure_tables.systems_tables(views)
+    parts += disclosure_tables.systems_tables(views, groups)
     if headline(views):
-        table = overview(views, groups)
+        by_right = disclosure_tables.grouped_by_right(groups)
+        table = overview(views, None if by_right else groups)
         if any(cell == MISSING for cell in table.rows[-1]):  # the row of chance is not complete
             table.rows.pop()
         parts += [table, Paragraph(_LEGEND, DIM)]
-        if isinstance(groups, SystemGroups):
+        if isinstance(groups, SystemGroups) and not by_right:
             parts.append(Paragraph(group_tables.legend(groups), DIM))
         parts += credit_blocks(views)
         if full and len({c for view in views for c in view.metrics["by_category"]}) > 1:

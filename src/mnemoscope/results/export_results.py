@@ -11,6 +11,7 @@ from msgspec import structs
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.analysis.compare import Comparison, compare
+from mnemoscope.analysis.disclosure_pairs import right_metric
 from mnemoscope.analysis.system_groups import SystemGroups, groups_or_reason, system_groups
 from mnemoscope.exports import data_tables, latex_table
 from mnemoscope.exports.document_rankings import (
@@ -144,6 +145,8 @@ class _Exported:
         if not shared:
             return None
         metric = PRIMARY if PRIMARY in shared else shared[0]
+        if not self.asked and (right := right_metric([run.directory for run in self.runs])):
+            metric = right
         return groups_or_reason([run.directory for run in self.runs], metric)
 
     @cached_property

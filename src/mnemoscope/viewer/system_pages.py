@@ -65,7 +65,7 @@ def systems_content(runs: Sequence[ViewedRun], groups: SystemGroups | str) -> li
                 mark = level_mark(figure["mean"], figure["ci95"]) if figure else NOTHING
                 cells.append(el("td", mark))
             shown = decimal(figure["mean"], 3) if figure else MISSING
-            is_best = place == 0 and own is not None and own.is_best
+            is_best = found is not None and name == found.metric and own is not None and own.is_best
             interval = brackets(figure["ci95"], 3) if figure else ""
             below = el("small", interval, class_="below") if interval else None
             cells.append(el("td", el("b", shown) if is_best else shown, below, class_="num"))
