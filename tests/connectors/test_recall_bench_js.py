@@ -250,7 +250,12 @@ def test_a_profile_runs_its_javascript_adapter(
         "run: {ranges: {start: 6, end: 12, step: 6}, seed: 42}\n"
     )
     results = api.run(
-        "personas", profile=profile, out=tmp_path / "runs", heatmap_png=False, workers=1
+        "personas",
+        profile=profile,
+        out=tmp_path / "runs",
+        heatmap_png=False,
+        workers=1,
+        judge="none",
     )
     [found] = results.runs
     assert "nothing is measured" in RunView.of(found.directory).reader_and_judge[1]
