@@ -102,6 +102,11 @@ def test_composites_tell_the_same_story_and_add_up(system: str, aged: Aged) -> N
         assert part * planted > 0 if planted else part == 0
 
 
+@pytest.mark.parametrize("system", ["Exact", "oracle"])
+def test_no_part_of_a_composite_changes_if_every_answer_is_right(system: str, aged: Aged) -> None:
+    assert parts_of(aged[system]["composite"]) == (0, 0, 0, 0)
+
+
 def test_the_curve_of_the_oracle_is_flat_and_that_of_a_forgetful_system_is_not(aged: Aged) -> None:
     for name in ("composite", "hit@10"):
         flat = aged["oracle"][name]["cohort"]

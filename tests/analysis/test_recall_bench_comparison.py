@@ -15,6 +15,8 @@ import mnemoscope as ms
 from mnemoscope._store.errors import UsageError
 from mnemoscope.analysis.pairing import NotComparable
 from mnemoscope.cli.app import invoke
+from mnemoscope.reports.recall_bench_report import blocks
+from mnemoscope.reports.render_markdown import render
 
 NAMES = {
     "ea-180d-openclaw": (19, 1212, 235),
@@ -54,6 +56,7 @@ def test_a_progress_file_gives_the_same_scores_without_intervals(results: Path, 
     progress = ms.read_recall_bench(results / f"{name}.progress.jsonl.xz")
     whole = ms.read_recall_bench(results / f"{name}.result.json.xz")
     assert progress.records == []
+    assert "table below" not in render(blocks(progress))
     assert len(progress.without_marks) == len(progress.printed) == NAMES[name][0]
     for one, other in zip(
         progress.figures()["checkpoints"], whole.figures()["checkpoints"], strict=True
@@ -117,12 +120,12 @@ def test_repeated_answers_to_one_question_do_not_narrow_the_interval(
         last = next(one for one in persona["rangeResults"] if one["range"]["days"] == 18)
         del persona["totalEvalsRun"], whole["metadata"]["totalEvalsRun"]
         persona["rangeResults"] = [last]
-    once = _compared(base, cand, tmp_path)
+    once = _compared(base, cand, tmp_path).row("composite")
     for whole in (base, cand):
         [last] = whole["personas"][0]["rangeResults"]
         copies = [{**last, "range": {"label": f"{n}d", "days": n}} for n in range(20, 30)]
         whole["personas"][0]["rangeResults"] = [last, *copies]
-    often = _compared(base, cand, tmp_path)
+    often = _compared(base, cand, tmp_path).row("composite")
     assert once == often
     assert once.n == 21
 
@@ -132,7 +135,7 @@ def _compared(base: Any, cand: Any, tmp_path: Path) -> Any:
         (tmp_path / f"{name}.json").write_text(json.dumps(whole))
     found = ms.compare(tmp_path / "base.json", tmp_path / "cand.json").paired
     assert found is not None
-    return found.row("composite")
+    return found
 
 
 def test_an_edited_question_is_left_out_and_counted(results: Path, tmp_path: Path) -> None:
@@ -147,6 +150,64 @@ def test_an_edited_question_is_left_out_and_counted(results: Path, tmp_path: Pat
     assert found is not None
     assert found.paired == 24 - 1
     assert any("3 pairs are left out" in note for note in found.notes)
+
+
+def test_failing_where_answers_would_be_poor_is_said_and_counted(
+    results: Path, tmp_path: Path
+) -> None:
+    """The cheat: time out instead of giving an answer that is not perfect."""
+    base = content(results / "ea-60d-recall-supersession-on.result.json.xz")
+    cand = json.loads(json.dumps(base))
+    asked: dict[str, list[int]] = {}
+    lost, kept = 0, set()
+    for point in cand["personas"][0]["rangeResults"]:
+        for one in point["questionResults"]:
+            was = one["compositeScore"]
+            if was < 6:
+                one |= {"score": None, "compositeScore": None, "status": "timeout"}
+                one.pop("primaryScore", None)
+                lost += 1
+            else:
+                kept.add(one["qa"]["id"])
+            asked.setdefault(one["qa"]["id"], []).append(-was if was < 6 else 0)
+        _count_again(point)
+    for place in (cand["metadata"], cand["personas"][0]):
+        del place["totalEvalsRun"]
+    found = _compared(base, cand, tmp_path)
+    assert found.row("composite").delta == 0
+    whole = sum(sum(own) / len(own) for own in asked.values()) / len(asked)
+    assert (
+        f"{lost} pairs are left out because an answer failed or was not judged, 0 in the base and "
+        f"{lost} in the candidate; counted as zeros, they make the difference in composite "
+        f"{whole:+.4f}"
+    ) in found.notes
+    assert (found.paired, found.failed) == (len(kept), len(asked) - len(kept)) == (35, 2)
+    assert not any("draws its own sample" in note for note in found.notes)
+
+
+def _count_again(point: dict[str, Any]) -> None:
+    """Make a checkpoint's printed figures those of the answers that have marks."""
+    judged = [one for one in point["questionResults"] if one["score"]]
+    point |= {"questionsEvaluated": len(judged), "overallScore": 6.0, "hallucinationRate": 0.0}
+    for cell in point["categoryScores"]:
+        n = sum(one["qa"]["category"] == cell["category"] for one in judged)
+        cell |= {"questionCount": n, "meanScore": 6.0, "scores": [6] * n}
+    for name, cell in point["difficultyScores"].items():
+        cell |= {"count": sum(one["qa"]["difficulty"] == name for one in judged), "mean": 6.0}
+
+
+def test_the_full_comparison_speaks_of_weeks(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [
+        str(results / f"ea-60d-recall-{name}.result.json.xz")
+        for name in ("rerank-on", "supersession-on")
+    ]
+    for full in ((), ("--full",)):
+        assert invoke(["compare", *files, *full]) == 0
+        told = capsys.readouterr().out
+        assert "weeks" in told
+        assert "conversation" not in told
 
 
 @pytest.mark.parametrize(
@@ -198,6 +259,12 @@ def test_canaries_follow_questions_through_two_files(
     assert {one["question"] for one in found["always"]} == invented[0] & invented[1]
     assert {one["question"] for one in found["newly"]} == invented[1] - invented[0]
     assert {one["question"] for one in found["no_longer"]} == invented[0] - invented[1]
+    assert invoke(["canaries", *files]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"and {len(found['always']) - 15} more, which --json lists" in told
+    listed = [one for kind in ("always", "newly", "no_longer", "unsteady") for one in found[kind]]
+    uneven = [one for one in listed if len({judged for _, judged in one["runs"].values()}) > 1]
+    assert f"{len(uneven)} of these questions were judged more often in one run" in told
 
 
 def test_the_report_of_a_file_shows_both_scores(

@@ -480,6 +480,13 @@ def test_a_typing_error_gets_a_suggestion_and_exit_code_2(
     [
         (("run", "locomoo", "-s", "bm25"), "unknown dataset 'locomoo': did you mean 'locomo'?"),
         (("rum",), "rum"),
+        (("run",), "BENCHMARK requires an argument. `mnemoscope COMMAND --help`"),
+        (
+            ("run", "--ranges", "30d", "60d", "personas", "-s", "bm25"),
+            "--ranges takes all words that follow it, up to the next flag: write `mnemoscope run "
+            "BENCHMARK --ranges …`",
+        ),
+        (("run", "--personas=a", "personas"), "`mnemoscope run BENCHMARK --personas …`"),
         (("x[/]",), "x[/]"),
         (("run", "[bold]", "-s", "bm25"), "unknown dataset '[bold]'"),
         (("datasets", "fetch", "strata"), "downloadable datasets: locomo, longmemeval"),

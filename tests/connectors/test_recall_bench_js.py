@@ -18,6 +18,7 @@ from mnemoscope._store.run_directory import read_journal
 from mnemoscope.connectors.child_process import AdapterDied, AdapterLate
 from mnemoscope.connectors.recall_bench_js import RecallBenchJs
 from mnemoscope.connectors.stdio import AdapterError
+from mnemoscope.reports.run_view import RunView
 from mnemoscope.types import Answer, Memory, Query
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "adapters" / "recall_bench_adapter.mjs"
@@ -204,7 +205,8 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_the_identity_has_the_config_without_its_keys(adapter: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.json"
-    config.write_text(json.dumps({"topK": 8, "deep": [{"apiKey": "sk-very-secret"}]}))
+    also = {"apiKeys": ["sk-very-secret-2"], "credentials": {"value": "sk-very-secret-3"}}
+    config.write_text(json.dumps({"topK": 8, "deep": [{"apiKey": "sk-very-secret"}], **also}))
     planned = described(f"recall-bench-js:{adapter},factory=createAdapter,config={config}")
     identity = planned.identity
     assert identity["config"]["topK"] == 8
@@ -248,9 +250,15 @@ def test_a_profile_runs_its_javascript_adapter(
         "run: {ranges: {start: 6, end: 12, step: 6}, seed: 42}\n"
     )
     results = api.run(
-        "personas", profile=profile, out=tmp_path / "runs", heatmap_png=False, workers=1
+        "personas",
+        profile=profile,
+        out=tmp_path / "runs",
+        heatmap_png=False,
+        workers=1,
+        judge="none",
     )
     [found] = results.runs
+    assert "nothing is measured" in RunView.of(found.directory).reader_and_judge[1]
     said = {
         (line.checkpoint, line.question): line.text
         for line in read_journal(found.path / "trials.jsonl")

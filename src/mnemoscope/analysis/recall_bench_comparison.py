@@ -56,13 +56,18 @@ def compare_recall_bench(
                 "result.json or the questions.jsonl of the run. `mnemoscope report` shows the file"
             )
     _refuse_other_judge(base, cand)
-    before, after = _marked(base.records), _marked(cand.records)
+    before, after = _by_key(base.records), _by_key(cand.records)
     shared = [key for key in before if key in after]
-    same = [key for key in shared if before[key].question == after[key].question]
-    if not same:
+    asked = [key for key in shared if before[key].question == after[key].question]
+    if not asked:
         raise NotComparable(
             f"{base.path} and {cand.path} share no question at the same checkpoint"
             + (": the questions of the same ids differ" if shared else "")
+        )
+    same = [key for key in asked if before[key].score and after[key].score]
+    if not same:
+        raise NotComparable(
+            f"{base.path} and {cand.path} share no judged answer: each failed in one of them"
         )
     questions: dict[tuple[str, str], list[_Key]] = {}
     for key in same:
@@ -90,14 +95,14 @@ def compare_recall_bench(
         paired=len(questions),
         only_base=len(before) - len(shared),
         only_cand=len(after) - len(shared),
-        failed=0,
+        failed=len({key[:2] for key in asked} - questions.keys()),
         clusters=len(set(values.clusters)),
         band=band,
         declared=declared,
         rows=[WeekRow(**msgspec.structs.asdict(row)) for row in rows],
         guarded=guarded_rows(values, list(_ROLES), declared.alpha),
         by_cluster=[],
-        notes=_notes(base, cand, before, after, same),
+        notes=_notes(base, cand, before, after, asked),
     )
 
 
@@ -115,12 +120,8 @@ def _refuse_other_judge(base: RecallBenchRun, cand: RecallBenchRun) -> None:
         )
 
 
-def _marked(records: Sequence[QuestionRecord]) -> dict[_Key, QuestionRecord]:
-    return {
-        (record.scenario, record.question.id, record.checkpoint): record
-        for record in records
-        if record.score is not None
-    }
+def _by_key(records: Sequence[QuestionRecord]) -> dict[_Key, QuestionRecord]:
+    return {(record.scenario, record.question.id, record.checkpoint): record for record in records}
 
 
 def _mean_marks(records: dict[_Key, QuestionRecord], keys: Sequence[_Key]) -> tuple[float, float]:
@@ -140,8 +141,9 @@ def _notes(
     cand: RecallBenchRun,
     before: dict[_Key, QuestionRecord],
     after: dict[_Key, QuestionRecord],
-    same: Sequence[_Key],
+    asked: Sequence[_Key],
 ) -> list[str]:
+    same = [key for key in asked if before[key].score and after[key].score]
     questions = {key[:2] for key in same}
     points = {key[2] for key in same}
     notes = [
@@ -151,7 +153,9 @@ def _notes(
         "whether that judge can be trusted is not checked here",
     ]
     shared = [key for key in before if key in after]
-    if other := len(shared) - len(same):
+    if len(asked) > len(same):
+        notes.append(_failure_note(before, after, asked))
+    if other := len(shared) - len(asked):
         notes.append(f"{other:,} pairs are left out: the question or its reference was edited")
     alone = len(before) - len(shared), len(after) - len(shared)
     if any(alone):
@@ -166,3 +170,21 @@ def _notes(
                 "are compared"
             )
     return notes
+
+
+def _failure_note(
+    before: dict[_Key, QuestionRecord], after: dict[_Key, QuestionRecord], asked: Sequence[_Key]
+) -> str:
+    """A system that fails on what it does not know must not look better for it."""
+    lost = [sum(run[key].score is None for key in asked) for run in (before, after)]
+    either = sum(before[key].score is None or after[key].score is None for key in asked)
+    deltas: dict[tuple[str, str], list[int]] = {}
+    for key in asked:
+        first, last = (one.composite if (one := run[key].score) else 0 for run in (before, after))
+        deltas.setdefault(key[:2], []).append(last - first)
+    whole = sum(sum(own) / len(own) for own in deltas.values()) / len(deltas)
+    return (
+        f"{either:,} pairs are left out because an answer failed or was not judged, {lost[0]:,} in "
+        f"the base and {lost[1]:,} in the candidate; counted as zeros, they make the difference in "
+        f"{COMPOSITE} {whole:+.4f}"
+    )

@@ -20,7 +20,7 @@ from mnemoscope.cli.overview import ABOUT, COMMANDS
 
 FAILURE, USAGE, NOT_COMPARABLE, EDITED, INTERRUPTED = 1, 2, 3, 4, 130
 _ERROR = "[bold red]error:[/] "
-_LACKS_VALUE = re.compile(r"parameter (--[\w-]+) requires an argument")
+_LACKS_VALUE = re.compile(r"parameter ([\w-]+) requires an argument")
 _REMEDIES = {
     errno.ENOSPC: "; the disk is full: free some space and repeat the command to continue",
     errno.ENOTDIR: "; a file is in the place of a folder: choose another path",
@@ -81,12 +81,25 @@ def invoke(arguments: Sequence[str]) -> int:
 
 
 def _meant(error: CycloptsError, arguments: Sequence[str]) -> str:
-    """The flag that a misspelt last one resembles: commands take options of datasets as well."""
+    """What was meant: the flag that a misspelt last one resembles, or an argument before a flag.
+
+    Commands take options of datasets as well, so a misspelt flag lacks its value.
+    """
     found = _LACKS_VALUE.search(str(error))
     if found is None:
         return ""
     [*_, command], _ = app.parse_commands(arguments)[1:]
-    flags = {name for argument in command.assemble_argument_collection() for name in argument.names}
+    known = command.assemble_argument_collection()
+    if not found[1].startswith("--"):
+        several = {name for one in known if one.parameter.consume_multiple for name in one.names}
+        taking = [flag for one in arguments if (flag := one.partition("=")[0]) in several]
+        return (
+            f" {taking[0]} takes all words that follow it, up to the next flag: write "
+            f"`mnemoscope {command.name[0]} {found[1]} {taking[0]} …`"
+            if taking
+            else ""
+        )
+    flags = {name for argument in known for name in argument.names}
     near = "" if found[1] in flags else nearest(found[1], flags)
     return near and f" There is no such flag: did you mean {near}?"
 

@@ -56,5 +56,14 @@ def canaries(*runs: Path, json: bool = False) -> None:
             continue
         rows = [(name_cell(one["question"]), one["category"]) for one in found[kind][:SHOWN]]
         print_table(("question", "category"), rows, title=title)
+        if more := counts[kind] - len(rows):
+            say(out, f"and {more:,} more, which --json lists")
     rest = f"{counts['unsteady']:,} hallucinated in some runs, {counts['never']:,} in none"
     say(out, f"{rest}, {found['not_compared']:,} not judged in the last run and an earlier one")
+    listed = [one for kind in (*KINDS, "unsteady") for one in found[kind]]  # type: ignore[literal-required]
+    if uneven := sum(len({judged for _, judged in one["runs"].values()}) > 1 for one in listed):
+        say(
+            out,
+            f"{uneven:,} of these questions were judged more often in one run than in another, and "
+            "one hallucination at any checkpoint counts: more answers have more chances of it",
+        )

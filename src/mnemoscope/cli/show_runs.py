@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from mnemoscope.reports.run_view import RunView
 
 
+_PICTURES = ("heatmap.png", "ageing.png")
+
+
 def show_repeats(sets: Sequence[RepeatSet]) -> None:
     """Print the combined figures of declared repeats."""
     from mnemoscope.reports.render_terminal import render
@@ -53,8 +56,8 @@ def show(
         out.print(run_tables.shown(views, width=out.width, full=full))
         show_repeats(list(results.repeats().values()))
         if not only_heatmaps:
-            pictures = (runs[0].path / "heatmap.png").exists()
-            also = f", pictures: {folder}/*/heatmap.png" if pictures else ""
+            names = [one for one in _PICTURES if (runs[0].path / one).exists()]
+            also = f", pictures: {folder}/*/{', '.join(names)}" if names else ""
             say(out, f"summary: {folder}/summary.md, reports: {folder}/*/report.html{also}")
     else:
         out.print(run_tables.summary(views, full=full))

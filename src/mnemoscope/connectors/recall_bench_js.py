@@ -23,7 +23,7 @@ from mnemoscope.connectors.stdio import Stdio
 from mnemoscope.types import Memory
 
 _SHIM = Path(__file__).with_name("recall_bench_shim.mjs")
-_SECRET = re.compile(r"(?:key|token|secret|password)$", re.IGNORECASE)
+_SECRET = re.compile(r"(?:key|token|secret|password|credential|authorization)s?$", re.IGNORECASE)
 _NOTES = [
     "The interface of Recall Bench has no hits: answers are judged, recall is not measured.",
     "The system does not get the time or the session of a question.",
@@ -110,7 +110,11 @@ def _config(path: Path) -> dict[str, Any]:
 def _without_secrets(value: Any, name: str = "") -> Any:
     """The config for the record: of what is named like a key, only a hash."""
     if isinstance(value, dict):
-        return {key: _without_secrets(one, str(key)) for key, one in value.items()}
+        # What a secret consists of is secret, whatever its parts are called.
+        return {
+            key: _without_secrets(one, name if _SECRET.search(name) else str(key))
+            for key, one in value.items()
+        }
     if isinstance(value, list):
         return [_without_secrets(one, name) for one in value]
     if isinstance(value, str) and value and _SECRET.search(name):

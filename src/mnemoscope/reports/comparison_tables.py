@@ -124,9 +124,8 @@ def comparison(found: Comparison, names: Mapping[str, str], *, full: bool) -> li
         blocks += [Paragraph(line, DIM) for line in _legend(found)]
     blocks.append(NoteList(found.notes))
     if not full:
-        blocks.append(
-            Paragraph("--full shows categories, effects, each conversation and a legend", DIM)
-        )
+        each = f", each {overall[0].units[1]}" if found.by_cluster else ""
+        blocks.append(Paragraph(f"--full shows categories, effects{each} and a legend", DIM))
     return [*blocks, *_discordant(found, names)]
 
 
@@ -216,8 +215,9 @@ def _details(found: Comparison, overall: Sequence[Row]) -> list[Block]:
         )
     blocks: list[Block] = [Heading(title, only="markdown"), ReportTable(columns, rows, title)]
     if found.by_cluster:
-        title = f"{(found.primary or overall[0]).metric} in each conversation"
-        columns = [TableColumn("conversation", fold=True), numeric("questions"), numeric("Δ")]
+        cluster = overall[0].units[1]
+        title = f"{(found.primary or overall[0]).metric} in each {cluster}"
+        columns = [TableColumn(cluster, fold=True), numeric("questions"), numeric("Δ")]
         lines: list[Cells] = [
             [one.cluster, f"{one.n:,}", f"{one.delta:+.4f}"] for one in found.by_cluster
         ]
@@ -301,9 +301,10 @@ def _legend(found: Comparison) -> list[str]:
     alpha = found.declared.alpha
     percent = f"{100 * (1 - alpha):g} %"
     secondaries = [row for row in found.rows if row.role == "secondary"]
+    clusters = f"{found.rows[0].units[1]}s"
     lines = [
         f"declared by: {found.declared.source}; primary {found.declared.primary}",
-        f"Δ: candidate - base, with its {percent} interval over conversations; p: the same formula",
+        f"Δ: candidate - base, with its {percent} interval over {clusters}; p: the same formula",
     ]
     if secondaries:
         lines.append(
@@ -317,7 +318,7 @@ def _legend(found: Comparison) -> list[str]:
         "effect: Cohen's h, or d_z (mean / standard deviation of the differences); below 0.2 "
         "small, to 0.5 medium",
         "detectable: the difference that this rule finds with power 0.8, with 80 % limits",
-        "p flips: a check, p from flipping the signs of whole conversations",
+        f"p flips: a check, p from flipping the signs of whole {clusters}",
         "categories are exploratory: each has its own interval, and no verdict",
     ]
 

@@ -37,7 +37,7 @@ def metrics_forest(found: Comparison, look: Look, notes: Sequence[str]) -> Pictu
     legend = (
         f"Square: the primary metric, which decides, with its {level:g} % "
         "interval. Circles: secondary metrics, with simultaneous intervals. "
-        f"{found.paired:,} questions in {found.clusters:,} conversations."
+        f"{found.paired:,} questions in {found.clusters:,} {found.rows[0].units[1]}s."
     )
     return forest_picture(
         marks,

@@ -37,8 +37,9 @@ def blocks(run: RecallBenchRun, *, width: int = 80) -> list[Block]:
     """The heatmap, the checkpoints, and what the file does not allow."""
     figures = run.figures()
     title = f"{run.label} · {run.settings.adapter_name or 'unknown adapter'}"
+    intervals_in = "the table below" if run.records else "none, without marks"
     return [
-        *heatmap(figures, title, width=width, intervals_in="the table below"),
+        *heatmap(figures, title, width=width, intervals_in=intervals_in),
         Paragraph(""),
         _checkpoints(run),
         Paragraph(reproduction(run)),

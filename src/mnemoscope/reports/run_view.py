@@ -35,6 +35,7 @@ Figures = Mapping[str, Any]
 """An object from a run's JSON files."""
 _NOT_SHOWN = ("asked",)
 """Options of a dataset that are too long to be shown: the ids of the questions asked elsewhere."""
+_JUDGE_LATER = "`mnemoscope judge RUN --judge JUDGE` judges the answers that were kept"
 RESTARTED = (
     "{:,} × the system was lost in the middle of a conversation; the conversation was ingested "
     "again from the start"
@@ -134,7 +135,10 @@ class RunView:
             prompt = f", prompt {reader['prompt']}" if "prompt" in reader else ""
             answers = f"{reader['spec']}{prompt}"
         judges = [own["spec"] for own in map(identity.get, ("judge", "appellate_judge")) if own]
-        return [f"answers: {answers}", f"judge: {', then '.join(judges) or 'none'}"]
+        # Without hits, as from Recall Bench's adapters, only a judge could measure anything.
+        is_measured = self.metrics["questions"]["scorable"] or self.imported
+        alone = "none" if is_measured else f"none, so nothing is measured: {_JUDGE_LATER}"
+        return [f"answers: {answers}", f"judge: {', then '.join(judges) or alone}"]
 
     @property
     def exams(self) -> dict[str, Figures | None]:
