@@ -89,7 +89,7 @@ def test_what_is_missing_is_a_skeleton_in_the_mapping() -> None:
     assert "# recall:" not in text.splitlines()
     # Filled in as it says, it is a mapping.
     filled = re.sub(
-        r"(?m)^# (remember:|  tool: TOOL|  arguments: \{PAR.*memory.dated.*)$", r"\1", text
+        r"(?m)^# (remember:|  tool: TOOL|  arguments: \{PAR.*memory.text.*)$", r"\1", text
     )
     filled = filled.replace("TOOL", "ping").replace("PARAMETER", "text") + "reset: scope\n"
     with pytest.raises(DataError, match=r"reset: scope, but remember does not send"):
@@ -181,7 +181,7 @@ def test_the_reference_servers_tools_are_assigned_to_verbs() -> None:
         "arguments": {"entities": "${items}"},
         "each": {
             "name": "mid:${memory.tag}",
-            "observations": ["${memory.dated_text}"],
+            "observations": ["${memory.text}"],
             "entityType": "memory",
         },
     }

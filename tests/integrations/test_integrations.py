@@ -27,6 +27,7 @@ from mnemoscope.systems.loader import plan
 from mnemoscope.types import Query
 
 _VECTORS = "sqlite-vec,legs=vector"
+_NAMED = f"{_VECTORS} · wordllama"
 CHECKS = ("read-back", "losses", "ids", "isolation", "fresh", "forget")
 
 
@@ -81,16 +82,16 @@ def test_a_survey_traces_every_hit_and_reports_failures(
     command += ["--no-check", "--system", "bm25", "--system", _VECTORS]
     assert invoke([*command, "--system", "letta,model=nonsense"]) == 1
     said = capsys.readouterr()
-    assert f"{_VECTORS}: dates are written into the texts" in " ".join(said.out.split())
+    assert f"{_NAMED}: the system takes no time for a memory" in " ".join(said.out.split())
     assert "is not the pinned file" in said.out
-    assert "letta,model=nonsense:" in said.out
+    assert "letta · nonsense:" in said.out
     rows = msgspec.json.decode((tmp_path / "survey/survey.json").read_bytes())
     real = next(row for row in rows if row["system"] == _VECTORS)
     assert (real["door"], real["untraced"], real["lost"]) == ("stdio", 0, 0)
     assert real["hits"] > 0
     assert real["memories"] == 2 * 6
     assert real["memories_per_s"] > 0
-    assert f"| {_VECTORS} | stdio |" in (tmp_path / "survey/survey.md").read_text()
+    assert f"| {_NAMED} | stdio | controlled |" in (tmp_path / "survey/survey.md").read_text()
 
     manifest = RunDirectory(tmp_path / "survey" / _VECTORS).manifest()
     about = manifest.identity["system"]
@@ -98,7 +99,7 @@ def test_a_survey_traces_every_hit_and_reports_failures(
     assert about["packages_sha256"]
     assert "wordllama" in str(about["embedder"])
     assert about["hello"]["identity"]["versions"]["sqlite-vec"] == "0.1.9"
-    assert any("dates are written into the texts" in note for note in manifest.notes)
+    assert manifest.notes[1:] == ["the system takes no time for a memory"]
     assert str(Path.home()) not in str(about)
 
 
@@ -161,7 +162,7 @@ def test_a_recall_with_k_zero_does_not_reach_the_backend(capfd: pytest.CaptureFi
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_the_survey_table_fits_the_terminal(columns: int) -> None:
-    names = ("mcp-memory-service", "pgmnemo,dates=false,version=0.4.0")
+    names = ("mcp-memory-service", "pgmnemo,path=fast,version=0.4.0")
     rows = [
         survey_table.SurveyRow(
             system=name,
@@ -187,7 +188,7 @@ def test_the_survey_table_fits_the_terminal(columns: int) -> None:
     assert max(map(len, shown.splitlines())) <= columns
     assert "…" not in shown
     words = shown.split()
-    whole = ("mcp-memory-service", "pgmnemo,", "dates=false,", "version=0.4.0", "determinism")
+    whole = ("mcp-memory-service", "pgmnemo,", "path=fast,", "version=0.4.0", "determinism")
     for word in (*whole, "0.03–1.00", "12,345", "untraced"):
         assert word in words
     assert "of 12,345" in shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
@@ -38,6 +38,9 @@ def survey(
     data: Path | None = None,
     scenarios: int = 2,
     questions: int | None = None,
+    dates: Literal["on", "off"] = "off",
+    embedder: str = "wordllama",
+    profile: Literal["controlled", "as-shipped", "both"] = "controlled",
     out: Path = Path("runs/survey"),
     check: Annotated[bool, Parameter(negative="--no-check")] = True,
     timeout: float = 120.0,
@@ -47,7 +50,9 @@ def survey(
     """Check and run every installed system on the same questions, and print one table.
 
     Each system runs the conformance kit, then the first scenarios of a benchmark. Systems run one
-    after the other, so that their times can be compared. The row of a system that fails says why.
+    after the other and without our caches, so that their times can be compared. All get the same
+    texts and the same embedder, unless a row says otherwise. The row of a system that fails says
+    why.
     The same command resumes an interrupted survey; finished parts are not repeated.
 
     For example:
@@ -57,6 +62,8 @@ def survey(
         mnemoscope systems survey --system mem0 --system chroma --system "stdio:python adapter.py"
 
         mnemoscope systems survey longmemeval --variant s --scenarios 20 --no-check
+
+        mnemoscope systems survey --profile both --dates on --embedder minilm --out runs/dated
 
     Parameters
     ----------
@@ -71,6 +78,13 @@ def survey(
         How many of the dataset's scenarios each system runs.
     questions
         Ask only so many of their questions.
+    dates
+        Whether the text of every memory begins with its day, `[2023-05-08]`; for all systems.
+    embedder
+        The embedding model of all systems that take one; a system with model=… keeps its own.
+    profile
+        controlled: the same embedder and no language model; as-shipped: the embedder and the model
+        that a product has by default, where they can run here; or both, side by side.
     out
         The folder for the run directories, the conformance reports and the table.
     check
@@ -85,6 +99,7 @@ def survey(
     from mnemoscope.analysis.system_groups import SystemGroups, groups_or_reason
     from mnemoscope.api import execute
     from mnemoscope.datasets import open_dataset
+    from mnemoscope.datasets.dated_texts import DATED_TEXTS, with_dates
     from mnemoscope.datasets.subset import part_of
     from mnemoscope.reports import render_markdown, render_terminal
     from mnemoscope.reports import survey_table as table
@@ -92,9 +107,10 @@ def survey(
     from mnemoscope.reports.run_view import dataset_title
     from mnemoscope.runner.run import data_notes
     from mnemoscope.runner.run_setup import read_systems
-    from mnemoscope.survey import default_systems, survey_row
+    from mnemoscope.survey import default_systems, survey_entries, survey_row
 
     whole = open_dataset(benchmark, data, parse_options(options, survey))
+    whole = with_dates(whole, on=dates == "on")
     dataset = part_of(whole, scenarios, questions, 42)
     dataset_notes = data_notes(dataset.files())
 
@@ -107,9 +123,10 @@ def survey(
         return done
 
     rows = []
-    for spec, _ in read_systems(system or default_systems()):
+    specs = [spec for spec, _ in read_systems(system or default_systems())]
+    for entry in survey_entries(specs, profile, embedder):
         row = survey_row(
-            spec,
+            entry,
             out,
             run,
             dataset_notes=dataset_notes,
@@ -117,9 +134,10 @@ def survey(
             timeout=timeout,
         )
         if row.problem:
-            say(err, f"{spec}: {row.problem}", before="[bold red]error:[/] ")
+            say(err, f"{row.name}: {row.problem}", before="[bold red]error:[/] ")
         rows.append(row)
-    title = dataset_title(dataset.name, dataset.options)
+    of_data = {name: v for name, v in dataset.options.items() if name != DATED_TEXTS}
+    title = dataset_title(dataset.name, {**of_data, "dates": dates == "on"})
     groups = groups_or_reason(list(runs.values()))
     if isinstance(groups, SystemGroups):
         rows = table.with_groups(rows, groups, {name: run.label for name, run in runs.items()})

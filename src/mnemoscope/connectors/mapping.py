@@ -22,6 +22,7 @@ from msgspec import inspect
 from mnemoscope._store.errors import BadReply, DataError, UsageError
 from mnemoscope._store.suggest import did_you_mean
 from mnemoscope._store.yaml import load_yaml
+from mnemoscope.text.dates import with_day
 from mnemoscope.types import Hit, Memory, Query
 
 T = TypeVar("T")
@@ -141,7 +142,7 @@ def of_memory(memory: Memory) -> dict[str, Any]:
     return {
         **msgspec.to_builtins(memory),
         "date": _day(memory.at),
-        "dated_text": f"[{_day(memory.at)}] {memory.text}" if memory.at else memory.text,
+        "dated_text": with_day(memory.text, memory.at),
     }
 
 

@@ -37,6 +37,8 @@ class CatalogItem:
     """The item whose environment it uses, if it has none."""
     variable: str = ""
     """The environment variable with the folder of the files that no registry has."""
+    ways: tuple[str, tuple[str, ...]] | None = None
+    """The option that chooses how it is asked, and its values: a survey shows each."""
     in_memory: bool = False
     """Whether it keeps its memories in its process only, by design."""
     untested: str = ""
@@ -242,6 +244,7 @@ ITEMS: dict[str, CatalogItem] = {
         mapping="server-memory",
         command=("node", "{env}/node_modules/@modelcontextprotocol/server-memory/dist/index.js"),
         embeds=False,
+        ways=("strategy", ("whole", "keywords")),
     ),
     "mcp-memory-service": CatalogItem(
         summary="mcp-memory-service: an MCP server over SQLite and sqlite-vec",

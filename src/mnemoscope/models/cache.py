@@ -51,6 +51,24 @@ def default_cache_dir() -> Path:
     return Path(platformdirs.user_cache_dir("mnemoscope"))
 
 
+UNCACHED = "MNEMOSCOPE_UNCACHED"
+"""While this variable is set, caches compute everything: so that times are those of the systems."""
+
+
+@contextmanager
+def without_caches() -> Iterator[None]:
+    """In the block, and in the processes that are started in it, no cache returns anything."""
+    before = os.environ.get(UNCACHED)
+    os.environ[UNCACHED] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[UNCACHED]
+        else:
+            os.environ[UNCACHED] = before
+
+
 def text_cache(name: str) -> Path | None:
     """The file of a cache whose values contain texts; None while a private run is under way."""
     return None if is_private_run() else default_cache_dir() / name
@@ -110,6 +128,7 @@ class ContentCache:
     def __init__(self, path: Path | None, namespace: str, *, buckets: int = _BUCKETS) -> None:
         self.computed = 0
         self.reused = 0
+        self._is_off = bool(os.environ.get(UNCACHED))
         self._path = path and path.expanduser().absolute()
         self._entries: dict[bytes, bytes] = {}
         """The values, where there is no path."""
@@ -130,8 +149,11 @@ class ContentCache:
     ) -> list[bytes]:
         """The value of each text, in order; those not known yet go to `compute` in one call.
 
-        `compute` gets distinct texts and must not call the cache itself.
+        `compute` gets distinct texts, unless caches are off, and must not call the cache itself.
         """
+        if self._is_off:
+            self.computed += len(texts)
+            return compute(list(texts))
         keys = []
         for text in texts:
             hasher = self._prefix.copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -36,12 +37,20 @@ _SYSTEM_WIDTH = 18
 _CHECK_WIDTH = 11
 """The length of the longest name of a check, determinism."""
 _UNKNOWN = "–"
+_REUSED = ("vectors_reused", "tokens_reused")
+"""Counters of texts that our caches returned."""
+_ASKED = re.compile(r"leg_(\w+)_asked")
 
 
 class SurveyRow(Struct, frozen=True, kw_only=True):
     """One system in the survey."""
 
     system: str
+    """The spec or the user's label: what runs it again."""
+    name: str = ""
+    """What it is, with its language model and its embedder."""
+    profile: str = "controlled"
+    """controlled, as shipped, both, or as given."""
     door: str
     conforms: bool | None = None
     """None if it was not checked."""
@@ -57,16 +66,24 @@ class SurveyRow(Struct, frozen=True, kw_only=True):
     lost: int = 0
     hits: int = 0
     untraced: int = 0
+    legs: dict[str, tuple[int, int]] = {}
+    """Of systems that count it: in how many recalls each leg answered, and was asked."""
     notes: list[str] = []
     problem: str = ""
     """Why there are no figures."""
+    unavailable: str = ""
+    """Why it was not run, if it cannot run here."""
     group: str = ""
     """Systems that share a letter cannot be told apart by their recall."""
     ranks: tuple[int, int] | None = None
     is_best: bool = False
 
+    @property
+    def shown(self) -> str:
+        return self.name or self.system
 
-def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object]:
+
+def measured(view: RunView, of_the_data: Sequence[str], name: str) -> dict[str, object]:
     """A row's figures from a finished run, without the caveats that concern all rows."""
     figure: Figures = view.metrics["overall"].get(PRIMARY) or {}
     ingested, hits = view.metrics["ingestion"], view.metrics["hits"]
@@ -75,6 +92,16 @@ def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object
     low, high = figure.get("ci95") or (None, None)
     # The legend already has the caveat on few scenarios.
     shown = {*of_the_data, *few_clusters(view.metrics["questions"].get("clusters", 0))}
+    counters = view.timing.get("counters", {})
+    legs = _legs(counters)
+    cached = sum(counters.get(name, 0) for name in _REUSED)
+    about = [note for note in caveats(view) if note not in shown]
+    about += [_leg_note(leg, *counted) for leg, counted in legs.items() if counted[0] < counted[1]]
+    if cached:
+        about.append(
+            f"{cached:,} texts came from our caches, so the time of ingestion is not shown"
+        )
+        seconds = 0
     return {
         "recall": figure.get("mean"),
         "low": low,
@@ -86,8 +113,25 @@ def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object
         "lost": ingested["rejected"] + ingested["merged"],
         "hits": hits["returned"],
         "untraced": hits["unknown_ids"],
-        "notes": [f"{view.label}: {note}" for note in caveats(view) if note not in shown],
+        "legs": legs,
+        "notes": [f"{name}: {note}" for note in about],
     }
+
+
+def _legs(counters: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """Each leg's answered and asked recalls, from `leg_NAME_answered` and `leg_NAME_asked`."""
+    found = (_ASKED.fullmatch(key) for key in counters)
+    return {
+        one[1]: (counters.get(f"leg_{one[1]}_answered", 0), counters[one[0]])
+        for one in found
+        if one
+    }
+
+
+def _leg_note(leg: str, answered: int, asked: int) -> str:
+    if not answered:
+        return f"its {leg} leg never answered ({asked:,} questions): the figures are without it"
+    return f"its {leg} leg answered {answered:,} of {asked:,} questions"
 
 
 def with_groups(
@@ -109,13 +153,13 @@ def survey(
     groups: SystemGroups | str | None = None,
 ) -> list[Block]:
     """The table; to fit into eighty columns, details are below each figure."""
-    # One option on each line: a spec has no spaces to wrap at.
-    names = [row.system.replace(",", ",\n") for row in rows]
+    names = [_folded(row) for row in rows]
     longest = max((len(line) for name in names for line in name.splitlines()), default=0)
     width = min(longest, _SYSTEM_WIDTH)
     columns = [
         TableColumn("system", fold=True, min_width=width, max_width=_SYSTEM_WIDTH),
         TableColumn("connector", only="markdown"),
+        TableColumn("profile", only="markdown"),
         TableColumn("contract", max_width=_CHECK_WIDTH),
         *group_tables.MARKDOWN_COLUMNS,
         *map(numeric, (PRIMARY, "p50 ms", "p95 ms", "in/s", "lost", "untraced")),
@@ -135,7 +179,17 @@ def survey(
 def notes(rows: Sequence[SurveyRow]) -> list[str]:
     """The caveats and the problems of all systems."""
     found = [note for row in rows for note in row.notes]
-    return found + [f"{row.system}: {row.problem}" for row in rows if row.problem]
+    found += [f"{row.shown}: {row.problem}" for row in rows if row.problem]
+    return found + [
+        f"{row.shown}, {row.profile}, cannot run here: {row.unavailable}"
+        for row in rows
+        if row.unavailable
+    ]
+
+
+def _folded(row: SurveyRow) -> str:
+    """The name with one part and one option on each line: a spec has no spaces to wrap at."""
+    return row.shown.replace(",", ",\n").replace(" · ", "\n· ")
 
 
 def _cells(row: SurveyRow) -> list[Cell | str]:
@@ -144,9 +198,13 @@ def _cells(row: SurveyRow) -> list[Cell | str]:
         False: (f"fails {', '.join(row.failed)}", "bold red"),
         None: ("not checked", "dim"),
     }[row.conforms]
+    if row.unavailable:
+        contract, colour = "cannot run", "dim"
+    below = row.door if row.profile == "controlled" else f"{row.door}\n{row.profile}"
     known: list[Cell | str] = [
-        Cell(Lines(row.system.replace(",", ",\n")), "bold cyan", f"\n{row.door}", row.system),
+        Cell(Lines(_folded(row)), "bold cyan", f"\n{below}", row.shown),
         row.door,
+        row.profile,
         Cell(Lines(contract.replace(", ", "\n")), colour, markdown=contract),
     ]
     if row.recall is None:

@@ -161,13 +161,15 @@ def models_of(*parts: str | None) -> list[str]:
 def reopened(manifest: Manifest, data: Path | None) -> Dataset:
     """The dataset that a run was made from, with its options."""
     from mnemoscope.datasets.asked_only import ASKED, AT, asked_only
+    from mnemoscope.datasets.dated_texts import DATED_TEXTS, with_dates
 
     about: Mapping[str, Any] = manifest.identity["benchmark"]
     options = dict(about["options"])
     parts = [options.pop(name, None) for name in ("scenarios", "questions", "questions_seed")]
     draw = options.pop("questions_draw", "random")
     asked, at = options.pop(ASKED, None), options.pop(AT, "")
-    whole = open_dataset(str(about["name"]), data, options)
+    dated = options.pop(DATED_TEXTS, False)
+    whole = with_dates(open_dataset(str(about["name"]), data, options), on=dated)
     return part_of(asked_only(whole, asked, at), parts[0], parts[1], parts[2] or 0, draw)
 
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -191,6 +191,7 @@ class QuestionLoop:
                 pass  # the first question will show the error
             finally:
                 slot.stop()
+            self._count_legs(driver)  # without the warm-up
         if together == 1:
             for position, ask in left:
                 self._ask(position, ask, driver, seen)
@@ -201,10 +202,19 @@ class QuestionLoop:
                 ]
             for one in asked:
                 one.result()
+        if legs := self._count_legs(driver):
+            self._timings.append(Timing(self._unit.scenario.id, counters=legs))
         if self._heartbeat.shared.is_halted:
             raise Halted
         if self._lost is not None:
             raise self._lost
+
+    def _count_legs(self, driver: Driver | None) -> dict[str, int]:
+        """The counters since the last call of a system that counts how often its legs answer."""
+        if driver is not None and driver.counts_legs:
+            with suppress(SystemLost):  # the next call to it shows that
+                return driver.counted().counters
+        return {}
 
     def _ask(self, position: int, ask: Ask, driver: Driver | None, seen: int) -> None:
         if self._is_stopping:

@@ -38,6 +38,8 @@ from mnemoscope.systems.system_replies import (
 )
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Repeat, Scalar, Selector
 
+LEG = "leg_"
+"""How the counters of a leg begin: `leg_NAME_asked` and `leg_NAME_answered`, in recalls."""
 _OF_COMMANDS = ("stdio", "mcp", "recall-bench-js")
 """Connectors that start a process themselves."""
 _LIVE = ("live", "read_only", "scope")
@@ -396,6 +398,11 @@ class Driver:
         before, self._reported = self._reported, reported.counters
         grown = {key: value - before.get(key, 0) for key, value in reported.counters.items()}
         return Counted(reported.index_bytes, {key: n for key, n in grown.items() if n})
+
+    @property
+    def counts_legs(self) -> bool:
+        """Whether the last report of the system had counters of its legs."""
+        return any(key.startswith(LEG) for key in self._reported)
 
     def lost(self) -> None:
         """Forget the counters of a system that is gone."""

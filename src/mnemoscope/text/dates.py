@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 MONTHS = (
@@ -42,6 +42,12 @@ _COUNT_OF = {word: number for number, word in enumerate(_SMALL)} | {
 _VAGUE = {"few", "several", "some", "many"}
 _FAR = 4000
 """Counts above this are no dates."""
+
+
+def with_day(text: str, at: datetime | None) -> str:
+    """The text with its day in front, once: `[2023-05-08] …`; without a time, the text itself."""
+    head = f"[{at.date().isoformat()}] " if at else ""
+    return text if text.startswith(head) else head + text
 
 
 class DateMention(NamedTuple):

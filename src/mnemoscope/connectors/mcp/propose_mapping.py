@@ -23,7 +23,7 @@ MARK = "mid:${memory.tag}"
 PATTERN = r"mid:([a-z0-9_.:/%-]+)"
 ID_IN_PROSE = r"(?i)\b(?:uu)?id\b['\"]?\s*(?:is|of|[:=#])?\s*['\"`#]?([a-z0-9][a-z0-9_-]*)"
 """`Stored note with ID: 17`, `{"id": "a-1"}`, `saved (id=17)`."""
-_TEXT = "${memory.dated_text}"
+_TEXT = "${memory.text}"
 _SKELETONS = {
     "reset": "reset: forget    # or a tool: {tool: TOOL}",
     "remember": f"""remember:

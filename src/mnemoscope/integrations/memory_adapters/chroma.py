@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
-from .common import DATED, MemoryAdapter
+from .common import NO_TIME, MemoryAdapter
 
 _COLLECTION = "memories"
 _DELETED = 3
@@ -19,7 +19,7 @@ class Chroma(MemoryAdapter):
 
     packages = ("chromadb",)
     notes = (
-        DATED,
+        NO_TIME,
         "forgetting also clears Chroma's log, where its deletion leaves texts",
     )
 

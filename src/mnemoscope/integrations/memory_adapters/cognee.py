@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from .common import DATED, Endpoint, MemoryAdapter, bytes_in, dated, scratch, uuid_of
+from .common import NO_TIME, Endpoint, MemoryAdapter, bytes_in, scratch, uuid_of
 
 
 class Cognee(MemoryAdapter):
@@ -21,7 +21,7 @@ class Cognee(MemoryAdapter):
     packages = ("cognee", "lancedb", "ladybug")
     provenance = "tags"
     notes = (
-        DATED,
+        NO_TIME,
         "chunks are searched, not the graph: the language model affects the graph, not the chunks "
         "that come back",
     )
@@ -47,7 +47,7 @@ class Cognee(MemoryAdapter):
         import cognee
         from cognee.tasks.ingestion.data_item import DataItem
 
-        texts = {memory.id: dated(memory) for memory in memories}
+        texts = {memory.id: memory.text for memory in memories}
         rejected = {id: "cognee takes no empty text" for id in texts if not texts[id].strip()}
         items = [
             DataItem(data=text, data_id=self._uuid(id), node_set=[id], literal_text=True)

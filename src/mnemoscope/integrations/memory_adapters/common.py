@@ -1,6 +1,7 @@
-"""What adapters share: Mnemoscope's endpoint, folders, dated texts, ids.
+"""What adapters share: Mnemoscope's endpoint, folders, ids, counts of legs.
 
-This module does not import the systems' packages: see the package's docstring.
+Adapters store texts as they get them: the dataset alone decides whether a text has its date. This
+module does not import the systems' packages: see the package's docstring.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class Endpoint:
         return vectors
 
     def embed_memories(self, memories: Sequence[Any]) -> list[tuple[Any, str, list[float]]]:
-        """Each memory with its dated text and that text's vector."""
-        texts = [dated(memory) for memory in memories]
+        """Each memory with its text and that text's vector."""
+        texts = [memory.text for memory in memories]
         return list(zip(memories, texts, self.embed(texts), strict=True))
 
     def _post(self, path: str, body: dict[str, Any]) -> Any:
@@ -87,12 +88,7 @@ def stored_in(storage: str) -> Path:
     return Path(storage).expanduser() / "mnemoscope"
 
 
-DATED = "dates are written into the texts: the system takes no time for a memory"
-
-
-def dated(memory: Any) -> str:
-    """The text with its day in front, for systems that take no time."""
-    return f"[{memory.at.date().isoformat()}] {memory.text}" if memory.at else str(memory.text)
+NO_TIME = "the system takes no time for a memory"
 
 
 def uuid_of(*words: str) -> str:
@@ -108,6 +104,21 @@ def bytes_in(place: Path) -> int:
     return total
 
 
+class LegCounts:
+    """In how many recalls each leg of a system was asked, and in how many it found anything.
+
+    The survey reads the counters `leg_NAME_asked` and `leg_NAME_answered`.
+    """
+
+    def __init__(self, *legs: str) -> None:
+        names = [f"leg_{leg}_{what}" for leg in legs for what in ("asked", "answered")]
+        self.counters = dict.fromkeys(names, 0)
+
+    def add(self, leg: str, *, found: bool) -> None:
+        self.counters[f"leg_{leg}_asked"] += 1
+        self.counters[f"leg_{leg}_answered"] += found
+
+
 class MemoryAdapter:
     """The base of most adapters: an endpoint, a folder for the scope, an identity.
 
@@ -118,7 +129,7 @@ class MemoryAdapter:
 
     packages: tuple[str, ...]
     provenance = "own id"
-    notes: tuple[str, ...] = (DATED,)
+    notes: tuple[str, ...] = (NO_TIME,)
     _folder: Path
     """The system's files; created by `reset`."""
 

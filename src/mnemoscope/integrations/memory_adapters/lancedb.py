@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Literal
 
-from .common import DATED, MemoryAdapter
+from .common import NO_TIME, MemoryAdapter
 
 _TABLE = "memories"
 _WORD = re.compile(r"\w+")
@@ -22,7 +22,7 @@ class LanceDB(MemoryAdapter):
 
     packages = ("lancedb",)
     notes = (
-        DATED,
+        NO_TIME,
         "forgetting rewrites the table: LanceDB's deletion only marks rows and keeps their texts",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .common import Endpoint, MemoryAdapter, dated
+from .common import Endpoint, MemoryAdapter
 
 
 class LangGraph(MemoryAdapter):
@@ -24,7 +24,7 @@ class LangGraph(MemoryAdapter):
         from langgraph.store.base import PutOp
 
         self._store.batch(
-            [PutOp(self._namespace, memory.id, {"text": dated(memory)}) for memory in memories]
+            [PutOp(self._namespace, memory.id, {"text": memory.text}) for memory in memories]
         )
 
     def recall(self, query: Any, k: int) -> list[dict[str, Any]]:

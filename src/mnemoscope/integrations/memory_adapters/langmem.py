@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from .common import MemoryAdapter, dated
+from .common import MemoryAdapter
 from .langgraph import namespace, store
 
 _KEY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -32,7 +32,7 @@ class LangMem(MemoryAdapter):
 
     def remember(self, memories: Sequence[Any]) -> None:
         for memory in memories:
-            order = {"content": dated(memory), "action": "create"}
+            order = {"content": memory.text, "action": "create"}
             if memory.id in self._keys:
                 order |= {"action": "update", "id": self._keys[memory.id]}
             answer = self._manage.invoke(order)

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any, Literal
 from urllib.parse import quote, unquote
 
-from .common import DATED, Endpoint, MemoryAdapter, dated, scratch
+from .common import NO_TIME, Endpoint, MemoryAdapter, scratch
 
 _MOST_TOKENS = 100_000_000
 _PIECE = 4
@@ -23,7 +23,7 @@ class LightRAG(MemoryAdapter):
     packages = ("lightrag-hku", "nano-vectordb", "networkx")
     provenance = "metadata"
     notes = (
-        DATED,
+        NO_TIME,
         f"tokens are counted as {_PIECE} characters each: LightRAG's own tokenizer is a download",
     )
 
@@ -75,7 +75,7 @@ class LightRAG(MemoryAdapter):
         await self._rag.initialize_storages()
 
     async def remember(self, memories: Sequence[Any]) -> dict[str, Any]:
-        texts = {memory.id: dated(memory) for memory in memories}
+        texts = {memory.id: memory.text for memory in memories}
         rejected = {id: "LightRAG takes no empty text" for id in texts if not texts[id].strip()}
         taken = [memory for memory in memories if memory.id not in rejected]
         if not taken:

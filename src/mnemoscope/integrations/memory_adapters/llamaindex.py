@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from typing import Any
 
-from .common import DATED, Endpoint, MemoryAdapter, bytes_in, dated, scratch
+from .common import NO_TIME, Endpoint, MemoryAdapter, bytes_in, scratch
 
 
 class LlamaIndex(MemoryAdapter):
@@ -17,7 +17,7 @@ class LlamaIndex(MemoryAdapter):
 
     packages = ("llama-index-core",)
     notes = (
-        DATED,
+        NO_TIME,
         "memories are given as nodes, so LlamaIndex does not split them into chunks; no metadata "
         "goes into the embedded text",
     )
@@ -39,7 +39,7 @@ class LlamaIndex(MemoryAdapter):
         nodes = [
             TextNode(
                 id_=memory.id,
-                text=dated(memory),
+                text=memory.text,
                 metadata=metadata[memory.id],
                 # Metadata that is not excluded is embedded with the text and changes the ranks.
                 excluded_embed_metadata_keys=[*metadata[memory.id]],

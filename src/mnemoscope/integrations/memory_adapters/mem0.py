@@ -10,13 +10,13 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import quote
 
-from .common import DATED, MemoryAdapter, dated, scratch
+from .common import NO_TIME, MemoryAdapter, scratch
 
 _COLLECTION = "memories"
 _USER = "user"
 """The file with the name of mem0's user, which a process that is started again needs."""
 _NOTES = (
-    DATED,
+    NO_TIME,
     "mem0 never returns hits below threshold, and threshold cannot be below 0",
     "its keyword and entity scores are off: the models they need would be downloaded",
     "forgetting also clears history.db, where mem0's deletion keeps texts",
@@ -121,7 +121,7 @@ class Mem0(MemoryAdapter):
         metadata = {"memory": memory.id}
         if memory.at:
             metadata["created_at"] = memory.at.isoformat()
-        message = {"role": "user", "content": dated(memory)}
+        message = {"role": "user", "content": memory.text}
         made = self._memory.add([message], user_id=self._user, metadata=metadata, infer=self._infer)
         return list(made["results"])
 
@@ -151,7 +151,7 @@ class Mem0(MemoryAdapter):
             with history:
                 rows = [(id,) for id in gone]
                 history.executemany("DELETE FROM history WHERE memory_id = ?", rows)
-                history.execute("DELETE FROM messages WHERE content = ?", (dated(memory),))
+                history.execute("DELETE FROM messages WHERE content = ?", (memory.text,))
         # Some builds of SQLite leave deleted rows on free pages.
         for file in (self._folder / "history.db", *self._folder.rglob("storage.sqlite")):
             with closing(sqlite3.connect(file)) as db:

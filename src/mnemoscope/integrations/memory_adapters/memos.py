@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from .common import DATED, MemoryAdapter, bytes_in, dated, scratch, uuid_of
+from .common import NO_TIME, MemoryAdapter, bytes_in, scratch, uuid_of
 
 
 class MemOS(MemoryAdapter):
@@ -15,7 +15,7 @@ class MemOS(MemoryAdapter):
     packages = ("MemoryOS", "qdrant-client")
     provenance = "tags"
     notes = (
-        DATED,
+        NO_TIME,
         "only the general_text memory of MemOS is used, without a language model: texts are stored "
         "unchanged; its tree memory needs a graph database",
     )
@@ -70,7 +70,7 @@ class MemOS(MemoryAdapter):
         items = [
             {
                 "id": uuid_of(memory.id),
-                "memory": dated(memory),
+                "memory": memory.text,
                 "metadata": {"tags": [memory.id], "session_id": memory.session},
             }
             for memory in memories

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from .common import DATED, Endpoint, MemoryAdapter, dated, scratch
+from .common import NO_TIME, Endpoint, MemoryAdapter, scratch
 
 _PLACE = "memories"
 _KEYWORD = (
@@ -29,7 +29,7 @@ class Nexus(MemoryAdapter):
         self._vectors = _Vectors(self._endpoint)
         self._nexus: Any = None
         if search == "keyword":
-            self.notes = (DATED, _KEYWORD)
+            self.notes = (NO_TIME, _KEYWORD)
 
     def reset(self, scope: str) -> None:
         import nexus
@@ -53,7 +53,7 @@ class Nexus(MemoryAdapter):
         )
 
     def remember(self, memories: Sequence[Any]) -> None:
-        texts = [dated(memory) for memory in memories]
+        texts = [memory.text for memory in memories]
         # Nexus embeds one text at a time and stores it without a vector if that fails.
         self._vectors.prepare(texts)
         for memory, text in zip(memories, texts, strict=True):

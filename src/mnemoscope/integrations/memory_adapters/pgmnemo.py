@@ -12,15 +12,15 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from . import pgmnemo_extension
-from .common import DATED, Endpoint, dated
+from .common import NO_TIME, Endpoint, LegCounts
 from .pgmnemo_calls import Calls
 from .postgres_server import Database, UsageError, clean, finite, vector
 
 _PATHS = {"lessons": "recall_lessons", "hybrid": "recall_hybrid", "fast": "recall_fast"}
 _IMPORTANCE = 3
-_LEGS = ("vec_score", "bm25_score")
+_LEGS = {"vec_score": "vector", "bm25_score": "words"}
+"""The column with each leg's score."""
 _NO_MATCH = "hits that match neither by vector nor by words are dropped"
-_NO_DATES = "it gets no dates: dates=false omits them from the texts"
 # The settings that the functions of this version read.
 _SETTINGS = """
     SELECT DISTINCT found[1] FROM pg_proc,
@@ -32,8 +32,8 @@ _OURS = "role = %s AND project_id = %s"
 class Pgmnemo:
     """`path` is the recall function; `gate` and `recency` are the protocol's settings.
 
-    `min_score` drops hits below a score, if the version supports it; 0 drops none. `dates` writes
-    the day in front of each text. `version` is the version to install from the folder.
+    `min_score` drops hits below a score, if the version supports it; 0 drops none.
+    `version` is the version to install from the folder.
     """
 
     def __init__(
@@ -43,7 +43,6 @@ class Pgmnemo:
         recency: float = 0.1,
         role: str = "mnemoscope",
         min_score: float = 0.0,
-        dates: bool = True,
         version: str = "",
         dsn: str = "",
     ) -> None:
@@ -51,7 +50,6 @@ class Pgmnemo:
         self._set = {"gate_strict": gate, "recency_weight": f"{recency:g}", "tenant_id": ""}
         self._role = role
         self._min_score = min_score
-        self._dates = dates
         self._version = version
         self._database = Database(dsn)
         self._endpoint = Endpoint()
@@ -62,6 +60,7 @@ class Pgmnemo:
         self._lessons: dict[int, list[Any]] = {}
         """The memories of each lesson: the one it stores, then those merged into it."""
         self._unmatched = 0
+        self._legs = LegCounts(*_LEGS.values())
 
     def identity(self) -> dict[str, Any]:
         calls = self._ready_calls()
@@ -81,7 +80,7 @@ class Pgmnemo:
             "min_score": self._min_score,
             "dimensions": calls.dimensions,
             "provenance": "own id",
-            "notes": [DATED if self._dates else _NO_DATES, _NO_MATCH],
+            "notes": [NO_TIME, _NO_MATCH],
         }
 
     def reset(self, scope: str) -> None:
@@ -99,7 +98,7 @@ class Pgmnemo:
         self._remove({memory.id for memory in memories})
         rejected: dict[str, str] = {}
         merged: dict[str, str] = {}
-        texts = [clean(dated(memory) if self._dates else memory.text) for memory in memories]
+        texts = [clean(memory.text) for memory in memories]
         vectors = self._endpoint.embed(texts) if texts else []
         for memory, text, numbers in zip(memories, texts, vectors, strict=True):
             try:
@@ -133,8 +132,12 @@ class Pgmnemo:
         }
         cursor = self._database.connection.execute(*calls.recall(self._function, values))
         columns = [column.name for column in cursor.description]
+        rows = [dict(zip(columns, values, strict=True)) for values in cursor.fetchall()]
+        for column, leg in _LEGS.items():
+            if column in columns:
+                self._legs.add(leg, found=any(finite(row[column] or 0.0) for row in rows))
         hits = []
-        for row in (dict(zip(columns, values, strict=True)) for values in cursor.fetchall()):
+        for row in rows:
             if all(row.get(leg) is not None and not finite(row[leg]) for leg in _LEGS):
                 self._unmatched += 1
                 continue
@@ -155,6 +158,7 @@ class Pgmnemo:
         return {
             "index_bytes": self._database.rows(size)[0][0],
             "hits_without_a_match": self._unmatched,
+            **self._legs.counters,
         }
 
     def close(self) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Literal
 from uuid import uuid4
 
-from .common import Endpoint, dated
+from .common import Endpoint, LegCounts
 from .postgres_server import Database, UsageError, clean, finite, vector
 
-_NOTE = "dates are in their own column and written into the texts: the rankings use no times"
+_NOTE = "times are in their own column, which the rankings do not use"
+_LEGS = ("vector", "text")
 
 _MEANING = """
     SELECT id, text, 1 - distance AS score, row_number() OVER (ORDER BY distance, id) AS place
@@ -30,7 +31,8 @@ _FUSED = """
     WITH meaning AS ({meaning}), words AS ({words})
     SELECT id, coalesce(meaning.text, words.text) AS text,
         coalesce(1.0 / (%(rrf_k)s + meaning.place), 0)
-            + coalesce(1.0 / (%(rrf_k)s + words.place), 0) AS score
+            + coalesce(1.0 / (%(rrf_k)s + words.place), 0) AS score,
+        meaning.place AS by_vector, words.place AS by_text
     FROM meaning FULL JOIN words USING (id)"""
 
 
@@ -62,6 +64,7 @@ class Postgres:
         self._database = Database(dsn, storage)
         self._endpoint = Endpoint()
         self._schema = ""
+        self._counts = LegCounts(*(_LEGS if legs == "hybrid" else (legs,)))
         self._keeps = bool(storage)
         if storage and self._database.has_data:
             self._enter_last_schema()
@@ -114,7 +117,7 @@ class Postgres:
     def remember(self, memories: Sequence[Any]) -> None:
         if not memories:
             return
-        texts = [clean(dated(memory)) for memory in memories]
+        texts = [clean(memory.text) for memory in memories]
         rows = [
             (memory.id, memory.at, text, vector(numbers))
             for memory, text, numbers in zip(
@@ -143,13 +146,20 @@ class Postgres:
         }
         if self._legs != "text":
             values["vector"] = vector(self._endpoint.embed([text])[0])
+        places = ", by_vector, by_text" if self._legs == "hybrid" else ""
         found = self._database.rows(
-            f"SELECT id, text, score FROM ({self._ranking}) AS found "
+            f"SELECT id, text, score{places} FROM ({self._ranking}) AS found "
             "ORDER BY score DESC, id LIMIT %(k)s",
             values,
         )
+        if self._legs == "hybrid":
+            # If a ranking found anything, the first two of the fusion contain one of its memories.
+            for column, leg in enumerate(_LEGS, 3):
+                self._counts.add(leg, found=any(row[column] is not None for row in found))
+        else:
+            self._counts.add(self._legs, found=bool(found))
         return [
-            {"id": id, "text": text, "score": finite(float(score))} for id, text, score in found
+            {"id": id, "text": text, "score": finite(float(score))} for id, text, score, *_ in found
         ]
 
     @property
@@ -168,7 +178,7 @@ class Postgres:
 
     def stats(self) -> dict[str, int]:
         size = "SELECT pg_total_relation_size('memories')"
-        return {"index_bytes": self._database.rows(size)[0][0]}
+        return {"index_bytes": self._database.rows(size)[0][0], **self._counts.counters}
 
     def close(self) -> None:
         try:

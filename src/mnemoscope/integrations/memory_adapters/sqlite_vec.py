@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import Any, Literal
 
-from .common import MemoryAdapter, dated
+from .common import LegCounts, MemoryAdapter
 
 _WORD = re.compile(r"\w+")
 _MOST = 4096
@@ -40,6 +40,7 @@ class SqliteVec(MemoryAdapter):
         self._depth = depth
         self._rrf_k = rrf_k
         self._db: Any = None
+        self._counts = LegCounts(*(("text", "vector") if legs == "hybrid" else (legs,)))
         if self._has_files():
             self._open()
 
@@ -73,7 +74,7 @@ class SqliteVec(MemoryAdapter):
         self._all("PRAGMA secure_delete = ON")
 
     def remember(self, memories: Sequence[Any]) -> None:
-        texts = [dated(memory) for memory in memories]
+        texts = [memory.text for memory in memories]
         vectors = self._endpoint.embed(texts) if self._legs != "text" else []
         with self._db:
             self._delete(memory.id for memory in memories)
@@ -95,6 +96,9 @@ class SqliteVec(MemoryAdapter):
             legs = (self._by_words(query.text, depth), self._by_vector(query.text, depth))
             found = self._fused(legs)[:k]
         return [{"id": id, "score": score} for id, score in found]
+
+    def stats(self) -> dict[str, int]:
+        return {**super().stats(), **self._counts.counters}
 
     def forget(self, selector: Any) -> None:
         """Delete the rows, and overwrite the copies that SQLite would leave in the file."""
@@ -121,17 +125,15 @@ class SqliteVec(MemoryAdapter):
                 self._all("DELETE FROM memories WHERE place = ?", (place,))
 
     def _by_words(self, text: str, k: int) -> list[tuple[str, float]]:
-        expression = " OR ".join(f'"{word}"' for word in _WORD.findall(text))
-        if not expression:
-            return []
-        return [
-            (id, score)
-            for id, score in self._all(
+        found: list[tuple[str, float]] = []
+        if expression := " OR ".join(f'"{word}"' for word in _WORD.findall(text)):
+            found = self._all(
                 "SELECT id, -bm25(words) AS score FROM words JOIN memories ON place = words.rowid"
                 " WHERE words MATCH ? ORDER BY score DESC, place LIMIT ?",
                 (expression, k),
             )
-        ]
+        self._counts.add("text", found=bool(found))
+        return found
 
     def _by_vector(self, text: str, k: int) -> list[tuple[str, float]]:
         vector = _packed(self._endpoint.embed([text])[0])
@@ -140,6 +142,7 @@ class SqliteVec(MemoryAdapter):
             " WHERE vector MATCH ? AND k = ? ORDER BY distance",
             (vector, min(k, _MOST)),
         )
+        self._counts.add("vector", found=bool(found))
         # A text without words has a zero vector, whose distance is NULL.
         scored = [(id, 0.0 if distance is None else 1 - distance) for id, distance in found]
         return sorted(scored, key=lambda one: -one[1])

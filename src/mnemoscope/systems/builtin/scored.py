@@ -145,7 +145,7 @@ class TokenCache(ContentCache):
         place = text_cache("tokens.sqlite") if on_disk else None
         super().__init__(place, namespace)
         self._tokenise = tokenise
-        self._known: dict[str, list[str]] | None = None if place else {}
+        self._known: dict[str, list[str]] | None = None if place or self._is_off else {}
 
     def of(self, texts: Sequence[str]) -> list[list[str]]:
         if self._known is not None:
