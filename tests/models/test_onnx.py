@@ -207,3 +207,24 @@ def test_a_model_of_another_kind_is_refused(folder: Path) -> None:
     (folder / "model.onnx").write_bytes(model)
     with pytest.raises(UsageError, match="it takes pixels"):
         OnnxEmbedder(folder).embed(["a"])
+
+
+def test_a_folder_with_prompts_embeds_queries_and_passages_in_their_roles(
+    folder: Path, minilm: MiniLMEmbedder
+) -> None:
+    plain = OnnxEmbedder(folder)
+    assert np.array_equal(plain.embed_queries(TEXTS[:2]), plain.embed(TEXTS[:2]))
+    prompts = '{"prompts": {"query": "query: ", "document": "passage: "}}'
+    (folder / "config_sentence_transformers.json").write_text(prompts)
+    roles = OnnxEmbedder(folder)
+    assert np.array_equal(roles.embed(["Ana"]), plain.embed(["passage: Ana"]))
+    assert np.array_equal(roles.embed_queries(["Ana"]), plain.embed(["query: Ana"]))
+    assert not roles.embed([""]).any()
+    assert roles.identity() == {
+        **plain.identity(),
+        "query prompt": "query: ",
+        "passage prompt": "passage: ",
+    }
+    (folder / "config_sentence_transformers.json").write_text('{"prompts": {"query": 1}}')
+    with pytest.raises(UsageError, match="prompts must be texts by role"):
+        OnnxEmbedder(folder)

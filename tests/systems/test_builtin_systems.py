@@ -34,6 +34,7 @@ SCORED = (
     "hybrid,fusion=rrf",
     "hybrid,graph=0.5",
     "hybrid,weight=0",
+    "multigrain",
     "graph",
     "scoped",
     "scoped,retriever=hybrid",
@@ -502,7 +503,7 @@ def test_memories_given_in_parts_are_all_searched(spec: str) -> None:
     assert [hit.id for hit in ask(driver, QUESTION)] == recalled(spec, given, QUESTION)
 
 
-@pytest.mark.parametrize("spec", ["bm25", "dense", "hybrid", "graph"])
+@pytest.mark.parametrize("spec", ["bm25", "dense", "hybrid", "multigrain", "graph"])
 def test_without_the_cache_the_results_are_the_same(spec: str) -> None:
     assert recalled(f"{spec},cache=off", memories(*TOWN), QUESTION) == recalled(
         spec, memories(*TOWN), QUESTION
@@ -548,6 +549,9 @@ def test_each_distinct_text_is_computed_once_and_counted(
         ("hybrid,graph=-1", r"graph=-1\.0: the graph retriever's weight must be 0 \(off\) or more"),
         ("hybrid,rrf_k=-1", r"rrf_k=-1: must be 0 or more"),
         ("hybrid,chunk=0", r"chunk=0: a chunk must have at least one word"),
+        ("multigrain,passage=0", r"passage=0: a passage must have at least one word"),
+        ("multigrain,neighbours=-1", r"neighbours=-1\.0: their share must be 0 \(off\) or more"),
+        ("multigrain,dates=nan", r"dates=nan: the weight of dates must be 0 \(off\) or more"),
         (
             "graph,restart=2",
             r"restart=2\.0: the walk's restart probability must be between 0 and 1",

@@ -28,6 +28,8 @@ SPECS = (
     "hybrid",
     "hybrid,fusion=rrf",
     "hybrid,graph=0.5",
+    "multigrain",
+    "multigrain,chunk=3,passage=2",
     "graph",
 )
 TEXTS = (
@@ -170,7 +172,7 @@ def test_fts5_leaves_no_forgotten_word_in_the_database() -> None:
 
 def test_scored_systems_keep_no_forgotten_memory_or_word() -> None:
     words = {"swallow", "umbrella"}
-    for spec in ("bm25", "dense", "graph", "hybrid,graph=0.5"):
+    for spec in ("bm25", "dense", "graph", "hybrid,graph=0.5", "multigrain"):
         driver = knowing(spec, MEMORIES)
         before = _held(driver._system)
         assert before >= GONE.ids

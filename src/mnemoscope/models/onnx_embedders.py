@@ -52,24 +52,37 @@ class OnnxEmbedder:
                 f"use sentence-transformers@{folder}"
             )
         self._folder = folder
+        prompts = _prompts(folder)
+        self._query_prompt = prompts.get("query", "")
+        self._passage_prompt = prompts.get("document", "") or prompts.get("passage", "")
         self.max_tokens = _token_limit(folder)
         self.truncated = 0
 
     def identity(self) -> dict[str, str | int]:
         # A large model keeps its tensors in files beside it, such as model.onnx_data.
         files = sorted(self._weights.parent.glob(f"{self._weights.name}*"))
+        prompts = {"query prompt": self._query_prompt, "passage prompt": self._passage_prompt}
         return {
             "model": self._folder.name,
             "package": f"onnxruntime {version('onnxruntime')}",
             "max_tokens": self.max_tokens,
             **{f"{file.name} sha256": weights_sha256(file) for file in files},
             "tokenizer.json sha256": weights_sha256(self._folder / "tokenizer.json"),
+            **{role: prompt for role, prompt in prompts.items() if prompt},
         }
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._embed(texts, self._passage_prompt)
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._embed(texts, self._query_prompt)
+
+    def _embed(self, texts: Sequence[str], prompt: str) -> NDArray[np.float32]:
         rows = np.zeros((len(texts), self._width), np.float32)
         for row, text in zip(rows, texts, strict=True):
-            encoding = self._tokenizer.encode(text)
+            if not text.strip():
+                continue  # also with a prompt, which has tokens of its own
+            encoding = self._tokenizer.encode(prompt + text)
             self.truncated += bool(encoding.overflowing)
             if not all(encoding.special_tokens_mask):
                 row[:] = self._pooled(encoding.ids)
@@ -148,6 +161,27 @@ class MiniLMEmbedder(OnnxEmbedder):
         return path
 
 
+class GteSmallEmbedder(OnnxEmbedder):
+    """gte-small from the folder of `mnemoscope models fetch`, if its files are the pinned ones."""
+
+    def __init__(self) -> None:
+        from mnemoscope.models.embedder_packages import EMBEDDER_PACKAGES, fetched_folder
+
+        name = "gte-small"
+        folder = fetched_folder(name)
+        if not folder.is_dir():
+            raise UsageError(f"{name} is not there yet: mnemoscope models fetch {name}")
+        super().__init__(folder)
+        self.name = name
+        for file in EMBEDDER_PACKAGES[name].files:
+            path = folder / file.path
+            if not path.is_file() or weights_sha256(path) != file.sha256:
+                raise UsageError(
+                    f"{path} is not the pinned file of {name}: remove {folder} and run "
+                    f"`mnemoscope models fetch {name}`, or use it as onnx@{folder}"
+                )
+
+
 def _find_model(folder: Path) -> Path:
     for place in ("model.onnx", "onnx/model.onnx"):
         if (folder / place).is_file():
@@ -164,6 +198,18 @@ def _token_limit(folder: Path) -> int:
     # Tokenizers without a limit state 1e30.
     limits = [int(limit) for limit in stated if isinstance(limit, int | float) and limit < 1e9]
     return min(limits, default=_USUAL_LIMIT)
+
+
+def _prompts(folder: Path) -> dict[str, str]:
+    """What the model expects in front of a query and of a passage, as sentence-transformers keeps.
+
+    Models without roles have no such file, or empty prompts.
+    """
+    file = folder / "config_sentence_transformers.json"
+    prompts = _read_json(file).get("prompts") or {}
+    if not isinstance(prompts, dict) or not all(isinstance(one, str) for one in prompts.values()):
+        raise UsageError(f"{file}: prompts must be texts by role, such as query and document")
+    return prompts
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -31,6 +31,10 @@ BUILT_IN = {
     "bm25": Entry("mnemoscope.systems.builtin.bm25:Bm25", "lexical search (bm25s, English stems)"),
     "dense": Entry("mnemoscope.systems.builtin.dense:Dense", "embeddings of ~128-token chunks"),
     "hybrid": Entry("mnemoscope.systems.builtin.hybrid:Hybrid", "bm25 and dense, fused"),
+    "multigrain": Entry(
+        "mnemoscope.systems.builtin.multigrain:Multigrain",
+        "words and vectors of wholes, chunks and passages, with dates",
+    ),
     "scoped": Entry(
         "mnemoscope.systems.builtin.scoped:Scoped",
         "search among the memories that may be told where the question is asked",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.models.cache import ContentCache, text_cache
-from mnemoscope.models.embedders import load_embedder
+from mnemoscope.models.embedders import embed_query, load_embedder
 from mnemoscope.systems.builtin.growing_array import GrowingArray
 from mnemoscope.systems.builtin.scored import FloatArray, Scored
 from mnemoscope.text.tokenize import CHUNK_WORDS, CHUNKING, chunks
@@ -88,11 +88,16 @@ class Dense(Scored):
         return twin
 
     def scores(self, query: Query) -> FloatArray:
-        assert self._vectors is not None
-        vector = self._embedder.embed([query.text])[0]
-        # Always one product of all vectors: the last bits of BLAS depend on the shape.
-        best: FloatArray = np.maximum.reduceat(self._vectors.values @ vector, self._starts.values)
+        best: FloatArray = np.maximum.reduceat(self.similar(query), self._starts.values)
         return best
+
+    def similar(self, query: Query) -> FloatArray:
+        """The cosine of each chunk to the query."""
+        assert self._vectors is not None
+        vector = embed_query(self._embedder, query.text)
+        # Always one product of all vectors: the last bits of BLAS depend on the shape.
+        product: FloatArray = self._vectors.values @ vector
+        return product
 
     def stats(self) -> dict[str, int]:
         return {
