@@ -1,7 +1,7 @@
 """Is the second edition of the simulator exact, and does the text of a question give it away?
 
     python benchmarks/lives.py [--data DIR] [--days 1000] [--questions 200] [--seed 1]
-    python benchmarks/lives.py --data lives --samples docs/lives-samples.md
+    python benchmarks/lives.py --data lives --samples docs/reference/lives-samples.md
 
 Without --data it simulates the six personas. It prints how well a classifier of the question text
 alone tells unanswerable from answerable questions and one expected reply from another, for how many
@@ -259,7 +259,7 @@ def samples(histories: Sequence[ReadHistory], path: Path) -> None:
     parts = [
         "# Days and questions of mnemoscope-lives-1",
         "Days 121 to 123 of each persona and ten of its questions, drawn by `python "
-        "benchmarks/lives.py --data lives --samples docs/lives-samples.md` from the folder that "
+        "benchmarks/lives.py --data lives --samples docs/reference/lives-samples.md` from the folder that "
         "`mnemoscope personas simulate mnemoscope-lives-1 --out lives` writes.",
     ]
     for history in histories:
