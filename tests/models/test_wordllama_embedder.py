@@ -139,9 +139,10 @@ def test_embedding_leaves_the_root_logger_alone() -> None:
 
 def test_the_default_is_loaded_by_name() -> None:
     assert load_embedder("wordllama").name == "wordllama"
-    assert EMBEDDERS.names()[:5] == [
+    assert EMBEDDERS.names()[:6] == [
         "wordllama",
         "minilm",
+        "gte-small",
         "onnx",
         "sentence-transformers",
         "openai",

@@ -64,7 +64,9 @@ def runs(mnemo: Run, beam: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     """Two chats, the package's system and one of ours, answered and judged by its judge."""
     folder = tmp_path_factory.mktemp("runs")
     options = ("--data", beam, "--scenarios", "2", "--reader", "extractive", "--out", folder)
-    mnemo("run", "beam", "-s", "word-count", "-s", "bm25", "--judge", "nuggets", *options)
+    mnemo(
+        "run", "beam-chats", "-s", "word-count", "-s", "bm25", "--judge", "covered-items", *options
+    )
     return folder
 
 
@@ -75,7 +77,7 @@ def content(path: Path) -> Any:
 def test_each_part_is_as_short_as_promised() -> None:
     lines = {path.stem: len(path.read_text().splitlines()) for path in MODULES.glob("*.py")}
     assert lines["beam"] <= 90
-    assert lines["nuggets"] <= 40
+    assert lines["covered_items"] <= 40
     assert lines["f1_at_k"] <= 30
     assert lines["word_count"] <= 30
 
@@ -83,30 +85,32 @@ def test_each_part_is_as_short_as_promised() -> None:
 def test_no_module_of_ours_names_them() -> None:
     for path in SOURCE.rglob("*.py"):
         text = path.read_text(encoding="utf-8").lower()
-        assert not any(name in text for name in ('"beam"', "nuggets", "word-count")), path
+        assert not any(name in text for name in ('"beam-chats"', "covered-items", "word-count")), (
+            path
+        )
 
 
 def test_the_lists_show_them(mnemo: Run) -> None:
     [beam] = [
         one
         for one in json.loads(mnemo("datasets", "list", "--json").stdout)
-        if one["name"] == "beam"
+        if one["name"] == "beam-chats"
     ]
     assert beam["summary"] == "20 long chats, 400 questions about ten abilities"
     assert beam["licence"] == "CC BY-SA 4.0"
     judges = {one["name"]: one for one in json.loads(mnemo("judges", "list", "--json").stdout)}
-    assert judges["nuggets"]["options"] == {"share": "0.5"}
+    assert judges["covered-items"]["options"] == {"share": "0.5"}
     assert "word-count" in mnemo("systems", "list").stdout
     assert "f1@k" in mnemo("metrics", "list").stdout
 
 
 def test_without_plugins_they_are_not_there(mnemo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MNEMOSCOPE_PLUGINS", "0")
-    assert "unknown dataset 'beam'" in mnemo("datasets", "check", "beam", code=2).stderr
+    assert "unknown dataset 'beam-chats'" in mnemo("datasets", "check", "beam-chats", code=2).stderr
 
 
 def test_all_twenty_chats_are_read_and_none_leaks_its_evidence(mnemo: Run, beam: Path) -> None:
-    checked = json.loads(mnemo("datasets", "check", "beam", "--data", beam, "--json").stdout)
+    checked = json.loads(mnemo("datasets", "check", "beam-chats", "--data", beam, "--json").stdout)
     # As counted in the issue's facts, on the publisher's files.
     assert checked["counts"] == {
         "memories": 5732,
@@ -123,12 +127,12 @@ def test_a_file_that_is_not_the_pinned_one_fails_its_check(
     unpacked = lzma.decompress((beam / "beam_100K.tar.xz").read_bytes())
     archive = tmp_path / "beam.tar"
     archive.write_bytes(unpacked + b"\0")
-    told = mnemo("datasets", "check", "beam", "--data", archive, code=1)
+    told = mnemo("datasets", "check", "beam-chats", "--data", archive, code=1)
     assert "is not the pinned" in told.stderr
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("systems", "word-count"), ("metrics", "f1"), ("judges", "nuggets")]
+    ("kind", "name"), [("systems", "word-count"), ("metrics", "f1"), ("judges", "covered-items")]
 )
 def test_each_passes_the_check_of_its_kind(mnemo: Run, kind: str, name: str) -> None:
     mnemo(kind, "check", name)
@@ -136,17 +140,17 @@ def test_each_passes_the_check_of_its_kind(mnemo: Run, kind: str, name: str) -> 
 
 def test_a_run_is_recorded_on_the_judges_own_scale(runs: Path) -> None:
     manifest = content(runs / "word-count" / "manifest.json")
-    assert manifest["identity"]["benchmark"]["name"] == "beam"
+    assert manifest["identity"]["benchmark"]["name"] == "beam-chats"
     assert manifest["identity"]["judge"]["scale"] == {
-        "name": "nuggets",
+        "name": "covered-items",
         "low": 0,
         "high": 10,
         "passing": 5,
     }
     answers = content(runs / "oracle" / "answers.json")
-    assert "sat no exam on beam" in answers["withheld"]
+    assert "sat no exam on beam-chats" in answers["withheld"]
     figures = answers["raw"]["figures"]
-    assert (figures["scale"], figures["metric"]) == ("mean", "nuggets")
+    assert (figures["scale"], figures["metric"]) == ("mean", "covered-items")
     assert 1 < figures["all"]["mean"] <= 10
     low, high = figures["all"]["ci95"]
     assert 0 <= low < figures["all"]["mean"] < high <= 10
@@ -177,16 +181,16 @@ def test_five_points_of_ten_are_a_right_answer(runs: Path) -> None:
 def test_reports_and_summary_call_the_scale_by_its_name(mnemo: Run, runs: Path) -> None:
     for report in (runs / "word-count" / "report.md", runs / "summary.md"):
         text = report.read_text(encoding="utf-8")
-        assert "nuggets" in text and "beam" in text
+        assert "covered-items" in text and "beam-chats" in text
     shown = mnemo("report", runs, "--full").stdout
-    assert "nuggets by category" in shown
+    assert "covered-items by category" in shown
     assert "word-count" in shown
 
 
 def test_compare_and_gate_know_the_scale(mnemo: Run, runs: Path) -> None:
     told = mnemo("compare", runs / "word-count", runs / "oracle", "--json").stdout
     compared = json.loads(told)
-    assert "nuggets" in json.dumps(compared)
+    assert "covered-items" in json.dumps(compared)
     assert "f1@10" in json.dumps(compared)
     drop = ("--max-drop", "f1@10=0.05")
     mnemo("gate", runs / "oracle", "--baseline", runs / "word-count", *drop)
@@ -206,7 +210,7 @@ def test_its_judge_judges_saved_answers_again(
     mnemo: Run, runs: Path, beam: Path, tmp_path: Path
 ) -> None:
     again = tmp_path / "strict"
-    strict = ("--judge", "nuggets,share=0.9")
+    strict = ("--judge", "covered-items,share=0.9")
     mnemo("judge", runs / "oracle", *strict, "--data", beam, "--out", again)
     strictly, before = (
         content(folder / "oracle" / "answers.json")["raw"]["figures"]["answerable"]["mean"]
@@ -219,21 +223,31 @@ def test_a_dataset_with_answers_needs_no_judge_to_be_named(
     mnemo: Run, beam: Path, tmp_path: Path
 ) -> None:
     options = ("--data", beam, "--scenarios", "1", "--questions", "5", "--no-arms")
-    mnemo("run", "beam", "-s", "word-count", "--reader", "extractive", *options, "--out", tmp_path)
-    assert content(tmp_path / "word-count" / "answers.json")["judge"] == "nuggets"
+    mnemo(
+        "run",
+        "beam-chats",
+        "-s",
+        "word-count",
+        "--reader",
+        "extractive",
+        *options,
+        "--out",
+        tmp_path,
+    )
+    assert content(tmp_path / "word-count" / "answers.json")["judge"] == "covered-items"
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (
-            ("run", "locomo", "--judge", "nuggets"),
-            "the nuggets judge needs a rubric for each question; locomo has none",
+            ("run", "locomo", "--judge", "covered-items"),
+            "the covered-items judge needs a rubric for each question; locomo has none",
         ),
-        (("run", "beam", "--judge", "ledger"), "beam has no ledger"),
+        (("run", "beam-chats", "--judge", "ledger"), "beam-chats has no ledger"),
         (
-            ("run", "beam", "--judge", "nuggets", "--appellate-judge", "exact"),
-            "nuggets and exact have different scales",
+            ("run", "beam-chats", "--judge", "covered-items", "--appellate-judge", "exact"),
+            "covered-items and exact have different scales",
         ),
     ],
 )
@@ -252,8 +266,8 @@ def test_judges_are_refused_where_they_cannot_judge(
 def test_the_python_api_takes_them_by_name(extras: Path, beam: Path, tmp_path: Path) -> None:
     script = f"""
 import mnemoscope as ms
-results = ms.run("beam", systems=["word-count"], data={str(beam)!r}, out={str(tmp_path)!r},
-                 scenarios=1, questions=8, reader="extractive", judge="nuggets")
+results = ms.run("beam-chats", systems=["word-count"], data={str(beam)!r}, out={str(tmp_path)!r},
+                 scenarios=1, questions=8, reader="extractive", judge="covered-items")
 rows = results.to_frame().to_dict("records") if hasattr(results.to_frame(), "to_dict") else (
     results.to_frame().rows)
 print(sorted({{row["metric"] for row in rows}}))
@@ -266,4 +280,4 @@ print(sorted({{row["metric"] for row in rows}}))
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "'f1@10'" in done.stdout and "'nuggets'" in done.stdout
+    assert "'f1@10'" in done.stdout and "'covered-items'" in done.stdout

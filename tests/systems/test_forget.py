@@ -28,6 +28,7 @@ SPECS = (
     "hybrid",
     "hybrid,fusion=rrf",
     "hybrid,graph=0.5",
+    "scoped",
     "multigrain",
     "multigrain,chunk=3,passage=2",
     "graph",

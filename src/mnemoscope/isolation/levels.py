@@ -14,7 +14,7 @@ NOT_COVERED = (
     "the network, other programs that it can ask over a socket, and what the system brought along"
 )
 BUILT_IN_SYSTEMS = frozenset(
-    "none random recency oracle full-context fts5 bm25 dense hybrid multigrain graph".split()
+    "none random recency oracle full-context fts5 bm25 dense hybrid multigrain scoped graph".split()
 )
 """Our own systems. Runs of older versions do not record where the code of a system ran."""
 _OLD = "the run was made by a version that does not record isolation"

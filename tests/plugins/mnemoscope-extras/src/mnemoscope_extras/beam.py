@@ -21,7 +21,7 @@ class Beam(FileDataset):
     """Each chat as a scenario; a memory is one message."""
 
     info = DatasetInfo(
-        name="beam",
+        name="beam-chats",
         summary="20 long chats, 400 questions about ten abilities",
         source="https://huggingface.co/datasets/Mohammadta/BEAM",
         licence="CC BY-SA 4.0",
@@ -30,7 +30,7 @@ class Beam(FileDataset):
         granularities=("message",),
         cluster="chat",
         known_defects=("messages that end in an evidence marker; it is cut off",),
-        answers=AnswerNeeds(judge="nuggets", provides=("rubric",)),
+        answers=AnswerNeeds(judge="covered-items", provides=("rubric",)),
     )
     expected_scenarios: int | None = 20
 

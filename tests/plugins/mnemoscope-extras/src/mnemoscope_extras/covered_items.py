@@ -10,12 +10,12 @@ from mnemoscope.text.english import STOP_WORDS, stem_words
 from mnemoscope.types import Grade, Scale, Scenario
 
 
-class Nuggets:
+class CoveredItems:
     """An item is covered if the answer has at least `share` of its content words."""
 
-    scale = Scale("nuggets", 0, 10, passing=5)
+    scale = Scale("covered-items", 0, 10, passing=5)
     needs: ClassVar[Mapping[str, str]] = {
-        "rubric": "the nuggets judge needs a rubric for each question; {dataset} has none"
+        "rubric": "the covered-items judge needs a rubric for each question; {dataset} has none"
     }
 
     def __init__(self, share: float = 0.5) -> None:
