@@ -66,12 +66,12 @@ def digest_folder(folder: Path, days: int) -> str:
 
 
 _LIVES_1 = {
-    "backend-eng-saas": "9dd8b09fe054b7dbda165d63b917f5121e3399cf4cea50630218b8c0853be943",
-    "er-physician": "b2cad59939d620e461deef3c2b8606daaa6a5e5aec33420993e08619f15599e0",
-    "litigation-attorney": "769cf0eb6682236c5a46de8a09df0bab2ead16c26e51925d847253c70a21d166",
-    "research-scientist": "faf5fa393d24676a0f5f4328f035bbc3e356302a9b8dc86f514541d182e4e27b",
-    "financial-advisor": "81de6403d5ae8bad9c549f1f1a33e3c6a011469de0abef77cbfdccbaf44fcb01",
-    "executive-assistant": "1e1e1fe7cd1651e49d79b4faee80fd54499509f4d8fdf3a8d818f1cea68164ae",
+    "backend-eng-saas": "875aa79dae610316b4cc5a73d3341bc160a148929a99ba07750c4b6e6030f094",
+    "er-physician": "1761f3c55a7c39e4844a16088b962926dc3a83f8207b5d49f691fb8152c9e842",
+    "litigation-attorney": "c091b87b892a7ed8bb003a2edffee7e5ace89d63bf53a0c8486e99779ed769f8",
+    "research-scientist": "3f15f9ac81bb22089f4dad9f64bcc6a6832df1b17bd0215ea4d31e3f445c4bb1",
+    "financial-advisor": "f4d1b063bc23645b9c4c4fc89e7eb0d1411a6654d15ee216b83e1d5fa8ac051f",
+    "executive-assistant": "24f114450a21f492999b9090f828e0da0f4a79b286946a23bc797db9a29d4d49",
 }
 SETS: Mapping[str, FrozenSet] = {
     "mnemoscope-lives-1": FrozenSet(

@@ -46,6 +46,7 @@ class Preference(_Strict, frozen=True):
 class CommonScenes(_Strict, frozen=True):
     """scenes/common.yaml; its comments describe each list."""
 
+    matters: Texts
     raises: Texts
     discusses: Texts
     settles: Texts
@@ -111,7 +112,8 @@ class SceneBook(_Strict, frozen=True):
     """`topic | trouble | fix | after`."""
 
     def all_matters(self) -> list[Matter]:
-        return [Matter(*_parts(line)) for line in self.matters]
+        """The matters of the story, and those that fit any story."""
+        return [Matter(*_parts(line)) for line in (*self.matters, *SCENES.matters)]
 
     def all_events(self) -> list[Event]:
         return [

@@ -41,7 +41,13 @@ _LOOKS_BACK = 2
 """Most ended arcs that a day of 1,000 words mentions."""
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
 _SENTENCE = re.compile(r'(?<=[.!?"]) +|\n+')
+_REST = 60
+"""Days for which a closed matter does not come up again, if another one can."""
 _DECISION_NOUNS = ("outcome", "first proposal", "main objection", "reason given")
+
+
+_WEEKENDS_CLOSED = tuple(text for text in SCENES.weekends if "{after}" in text)
+_WEEKENDS_OPEN = tuple(text for text in SCENES.weekends if "{after}" not in text)
 
 
 @dataclass
@@ -78,7 +84,10 @@ class SceneLogs:
         self._open = [one.id for one in sessions if not one.isolated and one.id != "principal"]
         self._texts: dict[Texts, ShuffledCycle[str]] = {}
         self._cast = {id: ShuffledCycle(names, random) for id, names in self._people.items()}
-        self._matters = ShuffledCycle(book.all_matters(), random)
+        self._matters = book.all_matters()
+        random.shuffle(self._matters)
+        self._used: dict[Matter, int] = {}
+        """The last day of each matter."""
         self._running: list[_RunningMatter] = []
         self._seen: dict[str, int] = {}
         self._lines = RepetitionFilter()
@@ -164,9 +173,10 @@ class SceneLogs:
             if alias := self._book.aliases.get(arc.name) if not arc.isolated else None:
                 blocks.append(self._text(SCENES.nicknames, day, {**slots, "alias": alias}))
         for place, one in enumerate(stated):
-            named = {**slots, "name": one.name or arc.name, "noun": one.noun or "matter"}
+            about = {**slots, "name": one.name or arc.name, "noun": one.noun or "matter"}
             if one.manner and place == 0:
-                title, slots = one.manner if one.noun else "going", named
+                title, slots = one.manner if one.noun else "going", about
+            named = {**about, **self._speakers(one, slots)}
             described = place == 0 and (arc.id, day) in self._record.abouts
             blocks += self._statement(one, day, named, described)
         if not stated or self._words > 1500:
@@ -209,6 +219,15 @@ class SceneLogs:
             yield self._text((remark,), day, slots)
         if self._random.random() < 0.7:
             yield self._text((deed,), day, slots)
+
+    def _speakers(self, one: LogSentence, slots: Mapping[str, str]) -> Mapping[str, str]:
+        """Who states the fact is {a}, and somebody else listens."""
+        people = self._people[one.session]
+        named = [name for name in people if name in one.text] if one.sort == "talk" else []
+        speaker = one.quoted or min(named, key=one.text.index, default="")
+        if not speaker:
+            return {}
+        return self._named(speaker, slots["b"] if slots["b"] != speaker else slots["a"])
 
     def _going(self, arc: PlannedArc, day: int, slots: Mapping[str, str]) -> str:
         """A day on which nothing new is known of an arc: work on it, and a near miss."""
@@ -261,40 +280,57 @@ class SceneLogs:
         sections.append(_section(title, [" ".join(line for line in lines if line)]))
         topics: list[str] = []
         while count_words(sections) < self._words * _DAY_OFF and len(topics) < self._words / 400:
-            matter = self._matters.draw()
-            if matter.topic in topics:
-                continue
+            left = [one for one in self._weekend_matters(day) if one[0].topic not in topics]
+            if not left:
+                break
+            matter, a, b, texts = self._random.choice(left)
             topics.append(matter.topic)
-            slots = self._slots("principal", day) | matter._asdict()
-            text = self._text(SCENES.weekends, day, slots)
+            slots = self._named(a, b) | matter._asdict() | self._times()
+            text = self._text(texts, day, slots)
             sections.append(_section(write(matter.topic, self._random, {}), [text]))
+
+    def _weekend_matters(self, day: int) -> Iterator[tuple[Matter, str, str, Texts]]:
+        """Open matters and those closed lately, with two people and what is said of them."""
+        running = {one.matter for one in self._running}
+        for one in self._running:
+            if one.session == "principal" and "settles" in one.stages:
+                yield one.matter, *one.people, _WEEKENDS_OPEN
+        for matter, last in self._used.items():
+            if matter not in running and day - last < _REST // 4:
+                a, b = self._random.sample(self._people["principal"], 2)
+                yield matter, a, b, _WEEKENDS_CLOSED
 
     def _next_matter(self, day: int, seen: Sequence[_RunningMatter]) -> _RunningMatter:
         """The matter that has waited longest, or a new one."""
         waiting = sorted((one for one in self._running if one not in seen), key=lambda one: one.due)
         busy = {one.matter.topic for one in (*self._running, *seen)}
-        matter = self._matters.draw()
-        for _ in range(len(self._matters)):
-            if matter.topic not in busy:
-                break
-            matter = self._matters.draw()
-        if waiting and (waiting[0].due <= day or matter.topic in busy):
+        free = [one for one in self._matters if one.topic not in busy]
+        if waiting and (waiting[0].due <= day or not free):
             return waiting[0]
         random = self._random
+        matter = self._rested(free or self._matters, day)
         session = "principal"
         if self._open and random.random() < 0.5:
             session = random.choice(self._open)
         a, b = random.sample(self._people[session], 2)
-        stages = ["raises", *["discusses"] * random.randint(1, 2), "settles"]
-        if random.random() < 0.6:
+        stages = ["raises", *["discusses"] * random.randint(1, 3), "settles"]
+        if random.random() < 0.7:
             stages.append("afters")
         running = _RunningMatter(matter, session, (a, b), stages, day)
         self._running.append(running)
         return running
 
+    def _rested(self, matters: Sequence[Matter], day: int) -> Matter:
+        """A matter that has rested long enough, else the one that has rested longest."""
+        rested = [one for one in matters if day - self._used.get(one, -_REST) >= _REST]
+        if rested:
+            return self._random.choice(rested)
+        return min(matters, key=self._used.__getitem__)
+
     def _matter(self, running: _RunningMatter, day: int) -> str:
         stage = running.stages.pop(0)
         running.due = day + self._random.randint(1, 2)
+        self._used[running.matter] = day
         if not running.stages:
             self._running.remove(running)
         a, b = running.people

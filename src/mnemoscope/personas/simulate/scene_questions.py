@@ -241,7 +241,8 @@ class _Maker:
     def date(self, random: Random) -> Family:
         def word(arc: PlannedArc, kind: StoryFact) -> tuple[str, Subject]:
             subject = self._subject(arc, random)
-            slots = {"noun": kind.noun, "subject": subject.text}
+            what = "who" if kind.values.person else "what"
+            slots = {"what": what, "noun": kind.noun, "subject": subject.text}
             return write(random.choice(SCENES.asks_date), random, slots), subject
 
         answered = []
@@ -536,6 +537,8 @@ class _Maker:
             text = write(random.choice(SCENES.preferences[id].asks), random, {"person": person})
             if facts := shown.get((person, id)):
                 answer = f"{person} goes for {facts[0].value}."
+                if id == "hour":
+                    answer = f"The best time for {person} is {facts[0].value}."
                 key = (f"{facts[0].id}.value",)
                 answered.append(self._about(facts, "factual-recall", text, answer, key=key))
             else:
