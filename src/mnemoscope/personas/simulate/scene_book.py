@@ -21,11 +21,11 @@ from mnemoscope.personas.simulate.story import SHIPPED, ArcType, Story
 Texts = tuple[str, ...]
 
 
-class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _BookPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A part of a scene book; an unknown field is an error."""
 
 
-class TeamFact(_Strict, frozen=True):
+class TeamFact(_BookPart, frozen=True):
     """What holds for a team and so for everybody in it."""
 
     noun: str
@@ -36,14 +36,14 @@ class TeamFact(_Strict, frozen=True):
     """Ways to ask for it by a person of the team: {person}."""
 
 
-class Preference(_Strict, frozen=True):
+class Preference(_BookPart, frozen=True):
     values: Texts
     shows: Texts
     """Scenes in which somebody acts on it, and nobody names it: {person}, {value}."""
     asks: Texts
 
 
-class CommonScenes(_Strict, frozen=True):
+class CommonScenes(_BookPart, frozen=True):
     """scenes/common.yaml; its comments describe each list."""
 
     matters: Texts
@@ -88,14 +88,14 @@ class Matter(NamedTuple):
     after: str
 
 
-class Event(NamedTuple):
+class SceneEvent(NamedTuple):
     what: str
     """A clause: the notary's train was stopped in Basel."""
     name: str
     """How people refer to it later: the stranded notary in Basel."""
 
 
-class SceneBook(_Strict, frozen=True):
+class SceneBook(_BookPart, frozen=True):
     aliases: dict[str, str]
     """Subject to another name of it, which shares no word with the name."""
     uses: dict[ArcType, dict[str, Texts]]
@@ -115,9 +115,9 @@ class SceneBook(_Strict, frozen=True):
         """The matters of the story, and those that fit any story."""
         return [Matter(*_parts(line)) for line in (*self.matters, *SCENES.matters)]
 
-    def all_events(self) -> list[Event]:
+    def all_events(self) -> list[SceneEvent]:
         return [
-            Event(*(part.replace("{p}", place) for part in _parts(line)))
+            SceneEvent(*(part.replace("{p}", place) for part in _parts(line)))
             for line in self.events
             for place in self.places_of_events
         ]

@@ -59,7 +59,7 @@ class Subject(NamedTuple):
     """name, alias or about."""
 
 
-class Family(NamedTuple):
+class QuestionFamily(NamedTuple):
     answered: Sequence[AuthoredQuestion]
     unanswered: Sequence[AuthoredQuestion]
 
@@ -71,7 +71,7 @@ def scene_questions(known: KnownFacts, record: SceneRecord) -> tuple[AuthoredQue
     seen: set[str] = set()
     drafts: list[AuthoredQuestion] = []
     for name, share in _SHARES.items():
-        family: Family = getattr(maker, name)(known.rng.stream("questions", name))
+        family: QuestionFamily = getattr(maker, name)(known.rng.stream("questions", name))
         drafts += _mixed(family, round(total * share), seen)
     drafts += maker.boundaries(known.rng.stream("questions", _BOUNDARY))
     drafts.sort(key=lambda one: (max(one.relevant_days), one.question, one.query_session))
@@ -83,7 +83,7 @@ def scene_questions(known: KnownFacts, record: SceneRecord) -> tuple[AuthoredQue
     )
 
 
-def _mixed(family: Family, count: int, seen: set[str]) -> Iterator[AuthoredQuestion]:
+def _mixed(family: QuestionFamily, count: int, seen: set[str]) -> Iterator[AuthoredQuestion]:
     """Questions with and without an answer in the fixed proportion."""
     answered = list(_distinct(family.answered, seen))
     unanswered = list(_distinct(family.unanswered, seen))
@@ -197,7 +197,7 @@ class _Maker:
 
     # Families.
 
-    def value(self, random: Random) -> Family:
+    def value(self, random: Random) -> QuestionFamily:
         """The present value of a fact."""
         answered = []
         for chain in _shuffled(self._chains, random):
@@ -212,9 +212,9 @@ class _Maker:
             self._nothing(self._ask(arc, kind, random)[0], random, arc.end, arc.id)
             for arc, kind in self._lacking(random, lambda kind: 1.0)
         ]
-        return Family(answered, unanswered)
+        return QuestionFamily(answered, unanswered)
 
-    def latest(self, random: Random) -> Family:
+    def latest(self, random: Random) -> QuestionFamily:
         """The present value, with the remark that it is the present one."""
 
         def word(arc: PlannedArc, kind: StoryFact) -> tuple[str, Subject]:
@@ -236,9 +236,9 @@ class _Maker:
             self._nothing(word(arc, kind)[0], random, arc.end, arc.id)
             for arc, kind in self._lacking(random, lambda kind: float(kind.changes > 0))
         ]
-        return Family(answered, unanswered)
+        return QuestionFamily(answered, unanswered)
 
-    def date(self, random: Random) -> Family:
+    def date(self, random: Random) -> QuestionFamily:
         def word(arc: PlannedArc, kind: StoryFact) -> tuple[str, Subject]:
             subject = self._subject(arc, random)
             what = "who" if kind.values.person else "what"
@@ -258,9 +258,9 @@ class _Maker:
             self._nothing(word(arc, kind)[0], random, arc.end, arc.id)
             for arc, kind in self._lacking(random, lambda kind: 1 - kind.changes)
         ]
-        return Family(answered, unanswered)
+        return QuestionFamily(answered, unanswered)
 
-    def first(self, random: Random) -> Family:
+    def first(self, random: Random) -> QuestionFamily:
         """Which of two facts was known first; by name only."""
 
         def word(one: tuple[str, StoryFact], other: tuple[str, StoryFact]) -> str:
@@ -297,9 +297,9 @@ class _Maker:
             )
             for pair in _pairs(lacking, random, lambda one: one[0].id)
         ]
-        return Family(answered, unanswered)
+        return QuestionFamily(answered, unanswered)
 
-    def why(self, random: Random) -> Family:
+    def why(self, random: Random) -> QuestionFamily:
         """What made a value change; without an answer if it changed for no stated reason."""
 
         def word(fact: LedgerFact) -> tuple[str, Subject]:
@@ -332,9 +332,9 @@ class _Maker:
                 described=subject.manner == "about",
             )
             answered.append(draft)
-        return Family(answered, unanswered)
+        return QuestionFamily(answered, unanswered)
 
-    def course(self, random: Random) -> Family:
+    def course(self, random: Random) -> QuestionFamily:
         """All values of a fact, from first to last."""
 
         def word(arc: PlannedArc, kind: StoryFact) -> tuple[str, Subject]:
@@ -353,9 +353,9 @@ class _Maker:
             self._nothing(word(arc, kind)[0], random, arc.end, arc.id)
             for arc, kind in self._lacking(random, lambda kind: kind.changes)
         ]
-        return Family(answered, unanswered)
+        return QuestionFamily(answered, unanswered)
 
-    def both(self, random: Random) -> Family:
+    def both(self, random: Random) -> QuestionFamily:
         """Two facts of one subject that became known on different days."""
 
         def word(arc: PlannedArc, one: StoryFact, other: StoryFact) -> tuple[str, Subject]:
@@ -382,9 +382,9 @@ class _Maker:
             if len(kinds) == 2 and random.random() < 1 - max(kind.changes for kind in kinds) / 2:
                 text, _ = word(arc, *random.sample(kinds, 2))
                 unanswered.append(self._nothing(text, random, arc.end, arc.id))
-        return Family(answered, unanswered)
+        return QuestionFamily(answered, unanswered)
 
-    def outcome(self, random: Random) -> Family:
+    def outcome(self, random: Random) -> QuestionFamily:
         return self._decision(
             SCENES.asks_outcome,
             self._record.undecided,
@@ -393,7 +393,7 @@ class _Maker:
             random,
         )
 
-    def objection(self, random: Random) -> Family:
+    def objection(self, random: Random) -> QuestionFamily:
         return self._decision(
             SCENES.asks_objection,
             self._record.unopposed,
@@ -409,8 +409,8 @@ class _Maker:
         attributes: Sequence[str],
         reply: Callable[[Sequence[LedgerFact]], str],
         random: Random,
-    ) -> Family:
-        family = Family([], [])
+    ) -> QuestionFamily:
+        family = QuestionFamily([], [])
         for arc in _shuffled([a for a in self._known.open_arcs if a.type == "decision"], random):
             subject = self._subject(arc, random)
             if random.random() < 0.3:
@@ -430,7 +430,7 @@ class _Maker:
             family.answered.append(draft)  # type: ignore[attr-defined]
         return family
 
-    def who(self, random: Random) -> Family:
+    def who(self, random: Random) -> QuestionFamily:
         """Who held an opinion in a group session."""
 
         def word(room: str, claim: str) -> str:
@@ -454,9 +454,9 @@ class _Maker:
             if arc.session.kind == "group" and claim not in made:
                 text = word(arc.session.id, claim)
                 unanswered.append(self._nothing(text, random, arc.end, arc.id))
-        return Family(answered, unanswered)
+        return QuestionFamily(answered, unanswered)
 
-    def common(self, random: Random) -> Family:
+    def common(self, random: Random) -> QuestionFamily:
         """Which two arcs had the same cause of trouble."""
         threads = self._known.story.threads
 
@@ -483,9 +483,9 @@ class _Maker:
             self._nothing(word(thread), random, random.choice(days))
             for thread in _shuffled([one for one in causes if one not in pairs], random)
         ]
-        return Family(answered, unanswered)
+        return QuestionFamily(answered, unanswered)
 
-    def team(self, random: Random) -> Family:
+    def team(self, random: Random) -> QuestionFamily:
         """What holds for a person because of the team: two steps, each of which may change."""
         by_team: dict[tuple[str, str], list[LedgerFact]] = {}
         for fact in self._record.facts:
@@ -521,9 +521,9 @@ class _Maker:
                     until=None if until >= self._known.calendar.days else until,
                 )
                 answered.append(draft)
-        return Family(answered, unanswered)
+        return QuestionFamily(answered, unanswered)
 
-    def preference(self, random: Random) -> Family:
+    def preference(self, random: Random) -> QuestionFamily:
         """What somebody likes, by what they did."""
         shown: dict[tuple[str, str], list[LedgerFact]] = {}
         for fact in self._record.facts:
@@ -544,7 +544,7 @@ class _Maker:
             else:
                 day = random.randint(1, self._known.calendar.days)
                 unanswered.append(self._nothing(text, random, day))
-        return Family(answered, unanswered)
+        return QuestionFamily(answered, unanswered)
 
     def boundaries(self, random: Random) -> Iterator[AuthoredQuestion]:
         """The same question in three sessions: answered inside, with the cover, and refused."""
