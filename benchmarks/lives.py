@@ -259,8 +259,8 @@ def samples(histories: Sequence[ReadHistory], path: Path) -> None:
     parts = [
         "# Days and questions of mnemoscope-lives-1",
         "Days 121 to 123 of each persona and ten of its questions, drawn by `python "
-        "benchmarks/lives.py --data lives --samples docs/reference/lives-samples.md` from the folder that "
-        "`mnemoscope personas simulate mnemoscope-lives-1 --out lives` writes.",
+        "benchmarks/lives.py --data lives --samples docs/reference/lives-samples.md` from the "
+        "folder that `mnemoscope personas simulate mnemoscope-lives-1 --out lives` writes.",
     ]
     for history in histories:
         parts.append(f"## {history.id}")
