@@ -258,7 +258,7 @@ def test_judges_are_refused_where_they_cannot_judge(
     told: str,
     tmp_path: Path,
 ) -> None:
-    data = shared_data(arguments[1])
+    data = shared_data(arguments[1].removesuffix("-chats"))
     given = ("-s", "word-count", "--reader", "extractive", "--data", data, "--out", tmp_path)
     assert told in " ".join(mnemo(*arguments, *given, code=2).stderr.split())
 
