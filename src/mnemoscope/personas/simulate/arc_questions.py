@@ -136,10 +136,10 @@ def boundaries(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
             session = random.choice(elsewhere)
             if draft := _refused(known, chain, random):
                 withheld = tuple(dict.fromkeys((*secret, chain[-1].id)))
-                yield _asked_in(session, draft, "refuse", arc.session.id, withheld)
+                yield asked_in(session, draft, "refuse", arc.session.id, withheld)
         for chain in chains[2:4]:
             if draft := _inside(known, chain, random):
-                yield _asked_in(arc.session.id, draft, "answer")
+                yield asked_in(arc.session.id, draft, "answer")
         for cover in facts:
             if cover.attribute == "session.cover" and secret:
                 draft = question_about(
@@ -149,10 +149,10 @@ def boundaries(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
                     f'All that may be said here is "{cover.value}"; the rest is confidential.',
                 )
                 session = random.choice(elsewhere)
-                yield _asked_in(session, draft, "partial", arc.session.id, secret)
+                yield asked_in(session, draft, "partial", arc.session.id, secret)
 
 
-def _asked_in(
+def asked_in(
     session: str,
     draft: AuthoredQuestion,
     disclosure: Disclosure,

@@ -14,8 +14,9 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from mnemoscope.personas.authored_question import AuthoredQuestion, Disclosure, difficulty_of
+from mnemoscope.personas.authored_question import AuthoredQuestion, difficulty_of
 from mnemoscope.personas.simulate.arc_plan import PlannedArc
+from mnemoscope.personas.simulate.arc_questions import asked_in
 from mnemoscope.personas.simulate.grammar import write
 from mnemoscope.personas.simulate.known_facts import Chain, KnownFacts, question_about
 from mnemoscope.personas.simulate.phrases import PHRASES, uncapital
@@ -410,14 +411,15 @@ class _Maker:
         reply: Callable[[Sequence[LedgerFact]], str],
         random: Random,
     ) -> QuestionFamily:
-        family = QuestionFamily([], [])
+        answered: list[AuthoredQuestion] = []
+        unanswered: list[AuthoredQuestion] = []
         for arc in _shuffled([a for a in self._known.open_arcs if a.type == "decision"], random):
             subject = self._subject(arc, random)
             if random.random() < 0.3:
                 subject = Subject(arc.subject.also, "about")
             text = write(random.choice(phrasings), random, {"subject": subject.text})
             if arc.id in lacking:
-                family.unanswered.append(self._nothing(text, random, arc.end, arc.id))  # type: ignore[attr-defined]
+                unanswered.append(self._nothing(text, random, arc.end, arc.id))
                 continue
             facts = [
                 next(fact for fact in self._known.facts[arc.id] if fact.attribute == attribute)
@@ -427,8 +429,8 @@ class _Maker:
             if facts[0].speaker and len(facts) == 1:
                 key = (*key, f"{facts[0].id}.speaker")
             draft = self._about(facts, "decision-tracking", text, reply(facts), subject, key=key)
-            family.answered.append(draft)  # type: ignore[attr-defined]
-        return family
+            answered.append(draft)
+        return QuestionFamily(answered, unanswered)
 
     def who(self, random: Random) -> QuestionFamily:
         """Who held an opinion in a group session."""
@@ -570,34 +572,18 @@ class _Maker:
                 text, subject = self._ask(arc, self._known.kind(fact), random)
                 answer = f"{self._known.the(fact)} is {fact.value}."
                 inside = self._about([fact], _BOUNDARY, text, answer, subject)
-                yield _asked_in(arc.session.id, inside, "answer")
+                yield asked_in(arc.session.id, inside, "answer")
                 withheld = tuple(dict.fromkeys((*secret, fact.id)))
                 refused = question_about(
                     [fact], _BOUNDARY, text, random.choice(PHRASES.refusals), key=()
                 )
                 room = random.choice([one for one in rooms if one != covered] or ["principal"])
-                yield _asked_in(room, refused, "refuse", arc.session.id, withheld)
+                yield asked_in(room, refused, "refuse", arc.session.id, withheld)
                 for cover in covers:
                     if covered:
                         reply = f'Here it is only called "{cover.value}"; the rest is confidential.'
                         partly = question_about([cover], _BOUNDARY, text, reply)
-                        yield _asked_in(covered, partly, "partial", arc.session.id, withheld)
-
-
-def _asked_in(
-    session: str,
-    draft: AuthoredQuestion,
-    disclosure: Disclosure,
-    forbidden: str = "",
-    secret: tuple[str, ...] = (),
-) -> AuthoredQuestion:
-    return msgspec.structs.replace(
-        draft,
-        query_session=session,
-        forbidden_sessions=(forbidden,) if forbidden else (),
-        expected_disclosure=disclosure,
-        secret=secret,
-    )
+                        yield asked_in(covered, partly, "partial", arc.session.id, withheld)
 
 
 def _pairs(items: Sequence[T], random: Random, group: Callable[[T], str]) -> Iterator[tuple[T, T]]:
