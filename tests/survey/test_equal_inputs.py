@@ -143,7 +143,9 @@ def test_a_warm_cache_does_not_shorten_the_ingestion(
     undated: Path,
     data: Path,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("MNEMOSCOPE_CACHE", str(tmp_path / "cache"))  # other tests embed these texts
     run = RunDirectory(undated / "dense")
     [scenario] = reopened(run.manifest(), data).scenarios()
     for reused in (0, _DAYS):  # a survey does not fill the cache either
@@ -152,8 +154,8 @@ def test_a_warm_cache_does_not_shorten_the_ingestion(
         dense.remember(scenario.memories)
         dense.ready()
         assert dense.stats()["vectors_reused"] == reused
-    surveyed("dense", out=tmp_path)
-    counted = RunView.of(RunDirectory(tmp_path / "dense")).timing["counters"]
+    surveyed("dense", out=tmp_path / "again")
+    counted = RunView.of(RunDirectory(tmp_path / "again" / "dense")).timing["counters"]
     assert (counted["texts_embedded"], counted.get("vectors_reused", 0)) == (_DAYS, 0)
 
 
