@@ -24,7 +24,7 @@ SEARCHING = ("fts5", "dense", "hybrid", "graph", "oracle")
 """Systems that find what is asked for; the others can lose nothing that they ever knew."""
 WHOLE = "bm25"
 """The system that is asked all 4,000 questions."""
-SAMPLE = 400
+SAMPLE = 200
 
 
 @pytest.fixture(scope="module")
