@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mnemoscope._store.errors import DataError, MissingData
-from mnemoscope.datasets.base import AnswerNeeds, DataFile, DatasetInfo, FileDataset
+from mnemoscope.datasets.base import DataFile, DatasetInfo, FileDataset
 from mnemoscope.datasets.change_plan import (
     History,
     PlantedNote,
@@ -35,6 +36,8 @@ from mnemoscope.datasets.day_logs import (
 )
 from mnemoscope.datasets.fact_chains import fact_chains
 from mnemoscope.datasets.persona_folder import (
+    PERSONA_ANSWERS,
+    PERSONA_BASELINES,
     PersonaFolder,
     data_files,
     find_personas,
@@ -46,7 +49,6 @@ from mnemoscope.text.fact_ledger import Ledger
 from mnemoscope.types import Checkpoint, Memory, Question, Scenario
 
 BEFORE, AFTER = "before", "after"
-_BASELINES = ("none", "random", "oracle")
 _SESSION = re.compile(r"^#[ \t]+session:", re.MULTILINE)
 
 
@@ -70,17 +72,12 @@ class ChangeBenchmark(FileDataset):
         cluster="story arc of a persona",
         has_checkpoints=True,
         main_metric="composite",
-        baselines=_BASELINES,
-        answers=AnswerNeeds(
-            reader="extractive",
-            form="sentences",
-            judge="ledger",
-            model_judge="rubric",
-            scales=("composite",),
+        baselines=PERSONA_BASELINES,
+        answers=replace(
+            PERSONA_ANSWERS,
             otherwise="change is scored by the rubric, and {judge} gives one number: use ledger or "
             "rubric,model=…",
             provides=("ledger",),
-            baselines=_BASELINES,
         ),
     )
 

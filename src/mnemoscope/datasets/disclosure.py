@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.fingerprint import sha256_file
-from mnemoscope.datasets.base import AnswerNeeds, DataFile, DatasetInfo, FileDataset
+from mnemoscope.datasets.base import DataFile, DatasetInfo, FileDataset
 from mnemoscope.datasets.checkpoint_plan import evening, morning
 from mnemoscope.datasets.day_logs import PRINCIPAL, day_files, digest, pieces, read_day
 from mnemoscope.datasets.disclosure_policy import (
@@ -38,6 +38,8 @@ from mnemoscope.datasets.disclosure_questions import (
 )
 from mnemoscope.datasets.labelled import present
 from mnemoscope.datasets.persona_folder import (
+    PERSONA_ANSWERS,
+    PERSONA_BASELINES,
     PersonaFolder,
     find_personas,
     read_epoch,
@@ -50,7 +52,6 @@ CLOSED, OPEN = "closed-room", "open-room"
 """Categories: facts of a closed room, which other rooms of their user and neighbours may not be
 told, and facts of an open room, which only neighbours may not be told."""
 WITHHELD = "I cannot share that here."
-_BASELINES = ("none", "random", "oracle")
 
 
 class _User(NamedTuple):
@@ -87,22 +88,17 @@ class DisclosureRooms(FileDataset):
         granularities=("session", "section"),
         cluster="story arc of a persona",
         main_metric="right",
-        baselines=_BASELINES,
+        baselines=PERSONA_BASELINES,
         known_defects=(
             "a secret that is told in other words is found by a model judge only",
             "one user's days are in time order; days of several users are interleaved by number",
         ),
-        answers=AnswerNeeds(
+        answers=replace(
+            PERSONA_ANSWERS,
             prompt="answer-disclosure",
-            reader="extractive",
-            form="sentences",
-            judge="ledger",
-            model_judge="rubric",
-            scales=("composite",),
             otherwise="disclosure is judged by the marks of the rubric, and {judge} gives one "
             "number: use ledger or rubric,model=…",
             provides=("ledger",),
-            baselines=_BASELINES,
         ),
     )
 

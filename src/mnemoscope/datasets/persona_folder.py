@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from mnemoscope._store.errors import DataError, MissingData, MnemoscopeError, UsageError
 from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.yaml import load_yaml
-from mnemoscope.datasets.base import DataFile
+from mnemoscope.datasets.base import AnswerNeeds, DataFile
 from mnemoscope.datasets.day_logs import DAY_FILE, LAST_DAY, day_files, digest
 from mnemoscope.text.fact_ledger import Ledger
 from mnemoscope.types import CATEGORIES, AnswerKey
@@ -30,6 +30,16 @@ DEFAULT_ARCS = "arcs-1000d.yaml"
 DEFAULT_EPOCH = "2024-01-01"
 DISCLOSURES = ("refuse", "partial", "answer")
 ARCS_FILE = re.compile(r"arcs(-.+)?\.yaml")
+PERSONA_BASELINES = ("none", "random", "oracle")
+PERSONA_ANSWERS = AnswerNeeds(
+    reader="extractive",
+    form="sentences",
+    judge="ledger",
+    model_judge="rubric",
+    scales=("composite",),
+    baselines=PERSONA_BASELINES,
+)
+"""What the questions of every benchmark of personas need."""
 
 Day = Annotated[int, Meta(ge=1, le=LAST_DAY)]
 Name = Annotated[str, Meta(min_length=1)]

@@ -17,7 +17,7 @@ import msgspec
 
 from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.fingerprint import sha256_file
-from mnemoscope.datasets.base import AnswerNeeds, DataFile, DatasetInfo, FileDataset
+from mnemoscope.datasets.base import DataFile, DatasetInfo, FileDataset
 from mnemoscope.datasets.checkpoint_plan import (
     PlannedQuestion,
     evening,
@@ -28,6 +28,8 @@ from mnemoscope.datasets.checkpoint_plan import (
 from mnemoscope.datasets.day_logs import Granularity, day_files, drift, pieces, read_day
 from mnemoscope.datasets.labelled import note_empty_texts, present
 from mnemoscope.datasets.persona_folder import (
+    PERSONA_ANSWERS,
+    PERSONA_BASELINES,
     LedgerLabels,
     PersonaFolder,
     QuestionEntry,
@@ -56,7 +58,6 @@ from mnemoscope.types import (
 )
 
 DAY_NUMBERS = re.compile(r"\bdays?[ -]\d+(?: ?(?:-|–|to|through) ?\d+)?", re.IGNORECASE)
-_BASELINES = ("none", "random", "oracle")
 _DISCLOSURES: dict[str, Expectation] = {"refuse": "refuse", "partial": "partial"}
 
 
@@ -72,17 +73,12 @@ class Personas(FileDataset):
         cluster="story arc of a persona, or week where a question has no arc",
         has_checkpoints=True,
         main_metric="composite",
-        baselines=_BASELINES,
-        answers=AnswerNeeds(
-            reader="extractive",
-            form="sentences",
-            judge="ledger",
-            model_judge="rubric",
-            scales=("composite",),
+        baselines=PERSONA_BASELINES,
+        answers=msgspec.structs.replace(
+            PERSONA_ANSWERS,
             otherwise="personas are scored by the rubric, and {judge} gives one number: use "
             "rubric,model=… or, for simulated histories, ledger",
             may_provide=("ledger",),
-            baselines=_BASELINES,
         ),
     )
 
