@@ -41,6 +41,10 @@ class Registry:
     def names(self) -> list[str]:
         return [*self.builtin, *sorted(set(self._plugins()) - set(self.builtin))]
 
+    def __contains__(self, name: str) -> bool:
+        """Plug-ins are looked for only if there is no built-in one: that takes milliseconds."""
+        return name in self.builtin or name in self._plugins()
+
     def summary(self, name: str) -> str:
         if name in self.builtin:
             return self.builtin[name].summary

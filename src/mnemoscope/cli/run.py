@@ -159,7 +159,7 @@ def _dataset_options(name: str) -> list[str]:
     from mnemoscope._store.registry import describe_options
     from mnemoscope.datasets import DATASETS
 
-    return list(describe_options(DATASETS.get(name))) if name in DATASETS.names() else []
+    return list(describe_options(DATASETS.get(name))) if name in DATASETS else []
 
 
 def _show_datasets(results: api.DatasetResults, *, as_json: bool, full: bool) -> int:

@@ -53,14 +53,14 @@ def open_dataset(name: str, data: Path | None, options: Mapping[str, Scalar] = {
 
 def dataset_info(name: str) -> DatasetInfo:
     """The record of a dataset; an empty one if it is not installed or declares none."""
-    known = name in DATASETS.builtin or ":" in name or name in DATASETS.names()
+    known = ":" in name or name in DATASETS
     found = getattr(DATASETS.get(name), "info", None) if known else None
     return found if isinstance(found, DatasetInfo) else DatasetInfo(name=name)
 
 
 def downloadable(name: str) -> DatasetInfo:
     """The record of a dataset that `fetch` can download."""
-    if name in DATASETS.names() and dataset_info(name).downloadable:
+    if name in DATASETS and dataset_info(name).downloadable:
         return dataset_info(name)
     others = [other for other in DATASETS.builtin if dataset_info(other).downloadable]
     raise UsageError(

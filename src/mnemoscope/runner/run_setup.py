@@ -470,7 +470,7 @@ def read_systems(systems: Systems) -> list[tuple[Spec, SystemLike]]:
             short = name.rpartition(".")[2].strip("<>")
             found.append((Spec(f"{named.__module__}:{name}", label=str(label) or short), system))
     for spec, _ in found:
-        if spec.label and spec.label in SYSTEMS.names():
+        if spec.label and spec.label in SYSTEMS:
             raise UsageError(f"{spec.label} is the name of a system; choose another label")
     return found
 
