@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from mnemoscope._store.errors import EditedRun
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.aggregates import CAVEAT, read_aggregates, seed_comparison
-from mnemoscope.analysis.compare import Comparison, Declared, NotComparable, compare, rows_of
+from mnemoscope.analysis.compare import NotComparable, compare, rows_of
+from mnemoscope.analysis.comparison import Comparison, Declared
 from mnemoscope.analysis.pairing import PairedValues
 from mnemoscope.cli.app import invoke
 from mnemoscope.datasets import dataset_info, open_dataset

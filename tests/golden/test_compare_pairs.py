@@ -16,7 +16,8 @@ import pytest
 from tests.conftest import REPOSITORY
 
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.compare import Comparison, compare
+from mnemoscope.analysis.compare import compare
+from mnemoscope.analysis.comparison import Comparison
 from mnemoscope.cli.app import invoke
 from mnemoscope.datasets import dataset_info, open_dataset
 from mnemoscope.reports.comparison_tables import answer

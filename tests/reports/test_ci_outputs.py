@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from tests.conftest import REPOSITORY
 
-from mnemoscope.analysis.compare import Comparison, Declared, Guarded, Role, Row
+from mnemoscope.analysis.comparison import Comparison, Declared, Guarded, Role, Row
 from mnemoscope.reports.ci_outputs import (
     comparison_json,
     comparison_junit,

@@ -19,7 +19,7 @@ from mnemoscope._store.fingerprint import differences, fingerprint
 from mnemoscope._store.jsonl import write_atomically
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope._store.yaml import dump_yaml, load_yaml
-from mnemoscope.analysis.compare import Declared
+from mnemoscope.analysis.comparison import Declared
 from mnemoscope.analysis.plan import PlannedComparison
 from mnemoscope.stats.clustered import ALPHA
 

@@ -16,13 +16,8 @@ import numpy as np
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.compare import (
-    Declared,
-    declaration_of,
-    secondary_family,
-    shared_depth,
-    values_of,
-)
+from mnemoscope.analysis.compare import declaration_of, secondary_family, shared_depth, values_of
+from mnemoscope.analysis.comparison import Declared
 from mnemoscope.analysis.disclosure_pairs import pair_texts
 from mnemoscope.analysis.pairing import PairedAnswers, known_metrics, pair_answers, pair_trials
 from mnemoscope.stats.clustered import (

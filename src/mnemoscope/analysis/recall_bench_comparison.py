@@ -13,15 +13,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from mnemoscope.analysis.compare import (
-    OVERALL,
-    Comparison,
-    Declared,
-    Role,
-    Row,
-    guarded_rows,
-    rows_of,
-)
+from mnemoscope.analysis.compare import guarded_rows, rows_of
+from mnemoscope.analysis.comparison import OVERALL, Comparison, Declared, Role, Row
 from mnemoscope.analysis.pairing import NotComparable, PairedValues
 from mnemoscope.analysis.question_records import BEST_SCORE, QuestionRecord
 from mnemoscope.analysis.recall_bench_runs import RecallBenchRun

@@ -16,14 +16,8 @@ import msgspec
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.aggregates import GateRow
-from mnemoscope.analysis.compare import (
-    OVERALL,
-    Declared,
-    Guarded,
-    Row,
-    guarded_rows,
-    rows_of,
-)
+from mnemoscope.analysis.compare import guarded_rows, rows_of
+from mnemoscope.analysis.comparison import OVERALL, Declared, Guarded, Row
 from mnemoscope.analysis.credit import credited
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.analysis.pairing import NotComparable, PairedTrials, PairedValues, known_metrics

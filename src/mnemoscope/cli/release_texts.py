@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from mnemoscope.cli.console import out, print_json, say
 
 if TYPE_CHECKING:
-    from mnemoscope.analysis.compare import Comparison
+    from mnemoscope.analysis.comparison import Comparison
     from mnemoscope.release.state import Release
 
 history = App(name="history", help="The log of methodology changes, newest first.")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import mnemoscope
-from mnemoscope.analysis.compare import OVERALL, Comparison
+from mnemoscope.analysis.comparison import OVERALL, Comparison
 from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.exports.latex_text import as_comment, as_latex
 from mnemoscope.reports.comparison_tables import answer, p_value

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.jsonl import read_text, write_atomically
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.compare import OVERALL, Comparison
+from mnemoscope.analysis.comparison import OVERALL, Comparison
 from mnemoscope.release.decide import (
     FALSE_HOLD,
     POLICY,

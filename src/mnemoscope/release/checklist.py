@@ -11,7 +11,7 @@ import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.jsonl import read_text
-from mnemoscope.analysis.compare import Comparison
+from mnemoscope.analysis.comparison import Comparison
 from mnemoscope.release.base_release import base_problem
 from mnemoscope.release.benchmark_report import departures, is_current
 from mnemoscope.release.claims import lint_file

@@ -19,7 +19,8 @@ from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope._store.yaml import dump_yaml
-from mnemoscope.analysis.compare import Comparison, Row, compare
+from mnemoscope.analysis.compare import compare
+from mnemoscope.analysis.comparison import Comparison, Row
 from mnemoscope.analysis.verify import verify
 from mnemoscope.protocols import Chosen, load_protocol
 from mnemoscope.release.decide import standing

@@ -12,7 +12,8 @@ from typing import Literal
 import msgspec
 
 from mnemoscope._store.jsonl import write_atomically
-from mnemoscope.analysis.compare import OVERALL, Comparison, Declared, Row, compare
+from mnemoscope.analysis.compare import compare
+from mnemoscope.analysis.comparison import OVERALL, Comparison, Declared, Row
 from mnemoscope.protocols import Benchmark
 from mnemoscope.release.state import Decision, MatrixRow, Moment, Release, Words
 

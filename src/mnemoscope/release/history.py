@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.jsonl import read_text, write_atomically
-from mnemoscope.analysis.compare import Comparison
+from mnemoscope.analysis.comparison import Comparison
 from mnemoscope.release.claims import refuse_claims
 from mnemoscope.release.report_tables import impact_table
 from mnemoscope.release.state import Moment

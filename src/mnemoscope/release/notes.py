@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mnemoscope._store.jsonl import write_atomically
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.compare import OVERALL, Comparison, Row
+from mnemoscope.analysis.comparison import OVERALL, Comparison, Row
 from mnemoscope.release.benchmark_report import changes, departures
 from mnemoscope.release.claims import ProhibitedClaim as ProhibitedClaim
 from mnemoscope.release.claims import lint

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from mnemoscope._store.errors import MissingExtra, UsageError
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.compare import OVERALL, SEED, Comparison, Row
+from mnemoscope.analysis.compare import SEED
+from mnemoscope.analysis.comparison import OVERALL, Comparison, Row
 from mnemoscope.release.decide import basis
 from mnemoscope.release.people import check_name, look_alike
 from mnemoscope.release.state import Moment, Rederivation, Release

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.compare import OVERALL, Comparison, Row
+from mnemoscope.analysis.comparison import OVERALL, Comparison, Row
 from mnemoscope.release.claim_patterns import PValue, estimates, metrics, p_values
 from mnemoscope.release.decide import (
     comparisons,

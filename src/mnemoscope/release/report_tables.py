@@ -6,7 +6,7 @@ from math import isnan
 from pathlib import Path
 
 from mnemoscope.analysis.aggregates import CAVEAT, SeedRow, read_aggregates, seed_comparison
-from mnemoscope.analysis.compare import OVERALL, Comparison, Row
+from mnemoscope.analysis.comparison import OVERALL, Comparison, Row
 from mnemoscope.release.decide import standing
 from mnemoscope.reports.run_view import Figures
 from mnemoscope.reports.tables import ReportTable, document_table, with_interval

@@ -15,7 +15,7 @@ import msgspec
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import read_text, write_atomically
-from mnemoscope.analysis.compare import Comparison
+from mnemoscope.analysis.comparison import Comparison
 from mnemoscope.analysis.ssh_signatures import check_signature, sign_bytes
 from mnemoscope.release.benchmark_report import block, digest, is_current, latest, sealed, split
 from mnemoscope.release.claims import refuse_claims

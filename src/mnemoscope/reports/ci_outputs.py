@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mnemoscope.analysis.compare import OVERALL, Comparison, Row
+from mnemoscope.analysis.comparison import OVERALL, Comparison, Row
 from mnemoscope.reports.comparison_tables import answer, figure, p_value, sample
 from mnemoscope.text.display import as_markdown, one_line
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 
 from mnemoscope.analysis.aggregates import CAVEAT, SeedRow
-from mnemoscope.analysis.compare import OVERALL, Comparison, Row
+from mnemoscope.analysis.comparison import OVERALL, Comparison, Row
 from mnemoscope.reports.tables import (
     DIM,
     MISSING,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.analysis.compare import OVERALL, Comparison
+from mnemoscope.analysis.comparison import OVERALL, Comparison
 from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.reports.dot_plots import row_height
 from mnemoscope.reports.plot_style import Look, Picture, plot_page, short

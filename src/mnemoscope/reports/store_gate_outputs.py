@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from mnemoscope.analysis.compare import Row
+from mnemoscope.analysis.comparison import Row
 from mnemoscope.analysis.store_bridge import Followed
 from mnemoscope.analysis.store_gate import ChangedQuestion, StoreGate
 from mnemoscope.reports.ci_outputs import Check, junit_xml, markdown_summary

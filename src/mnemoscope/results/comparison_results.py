@@ -21,7 +21,7 @@ from mnemoscope.text.display import as_html
 
 if TYPE_CHECKING:
     from mnemoscope.analysis.aggregates import GateRow, SeedRow
-    from mnemoscope.analysis.compare import Comparison
+    from mnemoscope.analysis.comparison import Comparison
     from mnemoscope.analysis.frozen_plan import FrozenPlan
     from mnemoscope.analysis.plan import PlannedComparison
     from mnemoscope.analysis.question_difficulty import QuestionAnalysis

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import structs
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.analysis.compare import Comparison, compare
+from mnemoscope.analysis.compare import compare
+from mnemoscope.analysis.comparison import Comparison
 from mnemoscope.analysis.disclosure_pairs import right_metric
 from mnemoscope.analysis.system_groups import SystemGroups, groups_or_reason, system_groups
 from mnemoscope.exports import data_tables, latex_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from mnemoscope.analysis.compare import OVERALL, Discordant, Row
+from mnemoscope.analysis.comparison import OVERALL, Discordant, Row
 from mnemoscope.analysis.question_details import (
     JudgeMark,
     QuestionDetails,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mnemoscope.analysis.compare import OVERALL, Row
+from mnemoscope.analysis.comparison import OVERALL, Row
 from mnemoscope.analysis.system_groups import SystemGroups, labelled
 from mnemoscope.reports import group_tables
 from mnemoscope.reports.comparison_tables import verdict_cell

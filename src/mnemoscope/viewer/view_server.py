@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.json_server import JsonReply, JsonRequest, JsonServer, ServerLimits
-from mnemoscope.analysis.compare import Discordant
+from mnemoscope.analysis.comparison import Discordant
 from mnemoscope.analysis.system_groups import labelled
 from mnemoscope.results import ComparisonResult
 from mnemoscope.viewer.checkpoint_pages import checkpoint_panel, checkpoints_content
