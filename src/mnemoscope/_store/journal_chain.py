@@ -282,8 +282,9 @@ def checked_spool(path: Path) -> bytes:
 def seal_spool(path: Path) -> None:
     """Write the hash of a spool that was written in one step."""
     content = path.read_bytes()
+    state = _state_of(path, content[: content.rfind(b"\n") + 1])
     with write_private(chain_of_spool(path)) as file:
-        file.write(_state_of(path, content[: content.rfind(b"\n") + 1]).ljust(2 * _STATE.size, b"\0"))
+        file.write(state + bytes(len(state)))
 
 
 def _state_of(path: Path, content: bytes) -> bytes:
