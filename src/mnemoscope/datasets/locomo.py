@@ -80,7 +80,7 @@ class _Session(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def _cited_turns(entry: str) -> tuple[list[tuple[str, str]], bool]:
-    """The labels of session and turn that an entry of evidence has, and whether it is well-formed."""
+    """The labels of session and turn in an entry of evidence, and whether it is well-formed."""
     labels = [
         (f"D{int(session)}", f"D{int(session)}:{int(turn)}")
         for session, turn in _EVIDENCE.findall(entry)
