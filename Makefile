@@ -27,8 +27,9 @@ lint: $(VENV)/.installed-dev  ## style, types, import rules
 docs: $(VENV)/.installed-dev  ## build the documentation site into site/; a warning fails it
 	$(BIN)/zensical build --strict --clean
 
+# With bytecode, as an installed package has it: else every command compiles our modules again.
 bench: $(VENV)/.installed-dev  ## speed, side by side with peers, in one run; writes docs/speed.md
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false \
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false \
 	  $(BIN)/python benchmarks/speed.py --write docs/speed.md
 
 lock: $(VENV)/.installed-dev  ## renew requirements/*.txt, with hashes

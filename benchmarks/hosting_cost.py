@@ -1,7 +1,8 @@
-"""The price of a host process: whole LoCoMo by the command, bm25 built in and a hosted copy of it.
+"""The price of a host process: whole LoCoMo with bm25 built in, and with a copy of it.
 
-Each figure is of the whole command: start, imports, all questions, files. Both are measured in
-turn, and the best of several rounds counts.
+The copy runs in a host process, by the command and by a script, and by the same script in the
+worker process. Each figure is of the whole command: start, imports, all questions, files. All are
+measured in turn, and the best of several rounds counts.
 """
 
 from __future__ import annotations
@@ -12,14 +13,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-SYSTEMS = {
-    "bm25, built in": "bm25,cache=false",
-    "a copy of it in a host": "copy=bm25_copy:Bm25Copy,cache=false",
-}
 
 
 class CommandCost(NamedTuple):
@@ -27,31 +26,46 @@ class CommandCost(NamedTuple):
     wall: float
 
 
+def _command(system: str, data: str, out: str, workers: int) -> list[str]:
+    command = ["-m", "mnemoscope", "run", "locomo", "--no-baselines"]
+    command += ["--system", system, "--out", out, "--workers", str(workers)]
+    return command + (["--data", data] if data else [])
+
+
+def _script(place: str, data: str, out: str, workers: int) -> list[str]:
+    return [str(HERE / "bm25_copy.py"), place, data, out, str(workers)]
+
+
+COMMANDS: dict[str, Callable[[str, str, int], list[str]]] = {
+    "bm25, built in": partial(_command, "bm25,cache=false"),
+    "a copy of it in a host": partial(_command, "copy=bm25_copy:Bm25Copy"),
+    "a script with the copy in the worker": partial(_script, "here"),
+    "the same script with the copy in a host": partial(_script, "hosted"),
+}
+
+
 def costs(data: Path | None, rounds: int, workers: int) -> dict[str, CommandCost]:
-    """The best CPU and wall time of each system; an error if their journals differ."""
+    """The best CPU and wall time of each command; an error if their journals differ."""
     best: dict[str, CommandCost] = {}
     for _ in range(rounds):
         journals = set()
-        for name, system in SYSTEMS.items():
+        for name, words in COMMANDS.items():
             with tempfile.TemporaryDirectory() as folder:
-                cost = _cost(system, data, Path(folder), workers)
+                cost = _cost(words(str(data or ""), folder, workers))
                 [journal] = Path(folder).glob("*/trials.jsonl")
                 journals.add(journal.read_bytes())
             before = best.get(name, cost)
             best[name] = CommandCost(min(cost.cpu, before.cpu), min(cost.wall, before.wall))
         if len(journals) != 1:
-            raise SystemExit("the journals of bm25 and of its hosted copy differ")
+            raise SystemExit("the journals of bm25 and of its copies differ")
     return best
 
 
-def _cost(system: str, data: Path | None, out: Path, workers: int) -> CommandCost:
-    command = [sys.executable, "-m", "mnemoscope", "run", "locomo", "--no-baselines"]
-    command += ["--system", system, "--out", str(out), "--workers", str(workers)]
-    command += ["--data", str(data)] if data else []
+def _cost(words: list[str]) -> CommandCost:
     path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     before, started = _children(), time.perf_counter()
     done = subprocess.run(
-        command,
+        [sys.executable, *words],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,

@@ -233,17 +233,18 @@ def longmemeval() -> None:
 
 
 def hosting() -> None:
-    """All of LoCoMo by the command: bm25 built in, and a copy of it in a host process."""
+    """All of LoCoMo with bm25 built in, and with a copy of it in the worker and in a host."""
     from hosting_cost import costs
 
     data = SHARED / "locomo" if (SHARED / "locomo").exists() else None
     for workers in (1, 2):
         costed = costs(data, ROUNDS, workers)
-        reference, hosted = costed.values()
+        reference, hosted, copy_here, copy_hosted = costed.values()
         number = {1: "one", 2: "two"}[workers]
-        keys = (f"hosting/{number}", f"hosting/{number}-wall")
+        keys = (f"hosting/{number}", f"hosting/{number}-wall", f"hosting/{number}-same")
         found(keys[0], hosted.cpu, reference.cpu)
         found(keys[1], hosted.wall, reference.wall)
+        found(keys[2], copy_hosted.cpu, copy_here.cpu)
         table = Table(
             title=f"The whole command on LoCoMo with bm25, {workers} workers, starts included",
             title_justify="left",

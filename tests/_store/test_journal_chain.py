@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import random
 from pathlib import Path
@@ -15,6 +16,7 @@ from mnemoscope._store.journal_chain import (
     JournalChain,
     SpoolJournal,
     chain_of_spool,
+    checked_spool,
     extend,
     heads,
 )
@@ -108,13 +110,12 @@ def spool(tmp_path: Path) -> Path:
 
 
 def test_a_spool_goes_on_after_a_kill_in_the_middle_of_a_line(spool: Path) -> None:
-    whole, chain = spool.read_bytes(), chain_of_spool(spool)
+    whole = spool.read_bytes()
     for torn in (whole[:-1], whole[:-5], whole[:-11]):
         spool.write_bytes(torn)
         with SpoolJournal(spool) as journal:
             journal.append({"line": 4})
-        assert spool.read_bytes() == whole
-        assert len(chain.read_bytes().splitlines()) == 5
+        assert checked_spool(spool) == whole
 
 
 @pytest.mark.parametrize(
@@ -132,6 +133,48 @@ def test_an_edited_spool_is_refused(edit: object, what: str, spool: Path) -> Non
 
     with pytest.raises(EditedRun, match="does not match its hash chain"):
         SpoolJournal(spool)
+
+
+def test_a_hash_that_was_written_before_its_line_is_no_edit(spool: Path) -> None:
+    """The process was killed in between; its parent must not merge what it left."""
+    whole = spool.read_bytes()
+    spool.write_bytes(whole[: -len(b'{"line":4}\n')])
+
+    with pytest.raises(EditedRun, match="does not match its hash chain"):
+        checked_spool(spool)
+    with SpoolJournal(spool) as journal:
+        journal.append({"line": "another"})
+    assert checked_spool(spool).endswith(b'{"line":3}\n{"line":"another"}\n')
+
+
+def test_a_line_that_could_not_be_written_leaves_the_spool_as_it_was(
+    spool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int, content: bytes) -> int:
+        raise OSError(errno.ENOSPC, "no space")
+
+    whole = spool.read_bytes()
+    with SpoolJournal(spool) as journal:
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+            patch.setattr("os.write", full)
+            journal.append({"line": 5})
+        journal.append({"line": 6})
+    assert checked_spool(spool) == whole + b'{"line":6}\n'
+
+
+def test_a_file_system_without_shared_memory_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.ENODEV, "no such device")
+
+    monkeypatch.setattr("mmap.mmap", refuse)
+    path = tmp_path / "bm25" / "units" / "000000.trials.jsonl"
+    for number in range(3):
+        with SpoolJournal(path) as journal:
+            journal.append({"line": number})
+
+    assert checked_spool(path).count(b"\n") == 3
 
 
 def test_a_spool_of_another_system_is_refused(spool: Path, tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def test_a_run_of_an_older_version_is_readable_with_a_caveat_and_unverified(
 
 
 def test_an_edited_spool_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    """The spools of an interrupted run are chained line by line."""
+    """Each line of a spool renews its hash, so that an edit of any line is found."""
     shutil.rmtree(world.run)
     (world.out / "attempts.jsonl").unlink()
     lines = (world.other / "trials.jsonl").read_bytes().splitlines(keepends=True)

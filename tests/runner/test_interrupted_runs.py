@@ -13,7 +13,7 @@ import pytest
 
 import mnemoscope as ms
 from mnemoscope._store.errors import EditedRun
-from mnemoscope._store.journal_chain import SpoolJournal, chain_of_spool, heads
+from mnemoscope._store.journal_chain import SpoolJournal, chain_of_spool
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.unfinished_runs import unfinished_run
 from mnemoscope._store.user_data import user_data_folder
@@ -125,8 +125,10 @@ def test_a_spool_with_a_chain_that_was_computed_anew_is_refused(
     spool.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
     # Everything that is in the run, and no key.
     for seed in ("recency", "recency\n"):
-        anew = heads(spool.read_bytes(), spool.name, seed)[1:]
-        chain_of_spool(spool).write_text("".join(f"{one}\n" for one in anew))
+        content = spool.read_bytes()
+        first = hashlib.sha256(f"{spool.name}\n{seed}".encode()).digest()
+        anew = len(content).to_bytes(8, "big") + hashlib.sha256(first + content).digest()
+        chain_of_spool(spool).write_bytes(anew + bytes(len(anew)))
         with pytest.raises(EditedRun, match=r"000001\.trials\.jsonl does not match its hash chain"):
             resume(run, data)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from mnemoscope._store.errors import EditedRun
-from mnemoscope._store.journal_chain import SpoolJournal, chain_of_spool, heads, seal_spool
+from mnemoscope._store.journal_chain import SpoolJournal, chain_of_spool, seal_spool
 from mnemoscope._store.jsonl import encode_lines, read_records
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.runner.merge import JournalMerger, timing_key
@@ -178,9 +179,9 @@ def test_a_chain_that_was_computed_anew_without_the_key_is_refused(tmp_path: Pat
     merger, spool = written(tmp_path)
     edited = spool.trials.read_bytes().replace(b"here", b"there")
     spool.trials.write_bytes(edited)
-    guess = f"{tmp_path.name}\n{'0' * 64}"
-    ends = heads(edited, spool.trials.name, guess)[1:]
-    chain_of_spool(spool.trials).write_text("".join(f"{end}\n" for end in ends))
+    guess = f"{spool.trials.name}\n{tmp_path.name}\n{'0' * 64}".encode()
+    anew = sha256(sha256(guess).digest() + edited).digest()
+    chain_of_spool(spool.trials).write_bytes(len(edited).to_bytes(8, "big") + anew + bytes(40))
 
     with pytest.raises(EditedRun, match="does not match its hash chain"):
         merge(merger, tmp_path)

@@ -238,3 +238,18 @@ def test_threads_that_ask_at_once_get_the_scores_of_one_thread(size: int) -> Non
                     np.testing.assert_array_equal(own, found)
     finally:
         sys.setswitchinterval(usual)
+
+
+@pytest.mark.parametrize("documents", [1, 2, 30])
+def test_a_fork_does_not_know_the_words_that_are_added_to_the_other(documents: int) -> None:
+    index = Bm25Index(1.5, 0.75)
+    index.add([[f"w{n % 7}", f"v{n}"] for n in range(documents)])
+    fork = index.fork()
+    before = [fork.scores([word]).tolist() for word in ("w0", "v0", "w1")]
+
+    index.add([["new", "w0"]])
+    index.scores(["new", "w0", "v0"])
+
+    # All words of the fork are scored by now.
+    assert fork.scores(["new"]).tolist() == [0.0] * documents
+    assert [fork.scores(["new", word]).tolist() for word in ("w0", "v0", "w1")] == before

@@ -15,7 +15,8 @@ from mnemoscope._store.errors import BadReply
 from mnemoscope.connectors.stdio import OutOfStep
 from mnemoscope.systems import system_replies
 from mnemoscope.systems.builtin.bm25 import Bm25
-from mnemoscope.systems.host_frames import LENGTH, HostReply, frame
+from mnemoscope.systems.host import SystemHost
+from mnemoscope.systems.host_frames import LENGTH, HostReply, PlainReply, frame
 from mnemoscope.systems.hosted import FrameExchange, _result
 from mnemoscope.systems.loader import Driver
 from mnemoscope.systems.plain_hits import PlainHits
@@ -51,6 +52,49 @@ def test_an_id_that_is_too_long_is_refused_however_little_else_the_reply_has(
 
     with pytest.raises(BadReply, match="an id of 10,001 characters"):
         read_hits(read, 10)
+
+
+def plain_reply(ids: list[str], scores: list[float | None]) -> HostReply:
+    return HostReply(1, msgspec.Raw(msgspec.msgpack.encode(PlainReply(ids, scores))))
+
+
+def test_a_reply_of_plain_hits_makes_no_object_a_hit() -> None:
+    read = _result("recall", plain_reply(["a", "b", "c"], [1.0, None, 0.5]))
+
+    assert type(read) is PlainHits
+    assert list(read_hits(read, 2)) == [Hit("a", 1.0), Hit("b")]
+
+
+def test_a_long_reply_of_plain_hits_is_checked() -> None:
+    ids = ["a", "x" * (LONGEST + 1)]
+
+    with pytest.raises(BadReply, match="an id of 10,001 characters"):
+        read_hits(_result("recall", plain_reply(ids, [None, None])), 10)
+
+
+def test_plain_hits_need_a_score_each() -> None:
+    with pytest.raises(OutOfStep, match="not one score for each id"):
+        _result("recall", plain_reply(["a", "b"], [1.0]))
+
+
+@pytest.mark.parametrize(
+    "hits",
+    [
+        [Hit("a", 1.0), Hit("b")],
+        [Hit("a", text="told"), Hit("b")],
+        [Hit("a", sources=("b", "a"), ordered=True)],
+        [],
+    ],
+)
+def test_a_host_sends_plain_hits_only_where_nothing_is_lost(hits: list[Hit]) -> None:
+    host = SystemHost(-1)
+    driver = Driver(lambda: SimpleNamespace(recall=lambda query, k: hits))
+    driver.begin("s")
+    params = msgspec.Raw(msgspec.msgpack.encode({"query": Query("?"), "k": 5}))
+
+    sent = msgspec.Raw(msgspec.msgpack.encode(host._recall(driver, params)))
+
+    assert list(_result("recall", HostReply(1, sent))) == hits
 
 
 def test_a_source_that_is_too_long_is_refused() -> None:

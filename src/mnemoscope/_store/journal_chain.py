@@ -3,15 +3,17 @@
 h0 = sha256(file name, fingerprint) and h(i) = sha256(h(i-1), line i). `trials.chain.jsonl` has one
 record for each merged scenario, with the lines and the heads of both journals up to there. A record
 is written before its lines. So after a kill the journals can be shorter than the last record, but
-never longer. The spools of units have a chain of their own, one head a line, with a key.
+never longer. The spool of a unit has a hash of its own, with a key, which each line renews.
 """
 
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
-from binascii import hexlify
+import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -19,7 +21,7 @@ import msgspec
 
 from mnemoscope._store.errors import DataError, EditedRun
 from mnemoscope._store.jsonl import Journal, read_records
-from mnemoscope._store.private_files import write_private
+from mnemoscope._store.private_files import open_private, write_private
 from mnemoscope._store.unfinished_runs import spool_key
 
 _sha256 = hashlib.sha256
@@ -179,38 +181,89 @@ class JournalChain:
 
 
 class SpoolJournal(Journal):
-    """The spool of one unit, with the head of its chain after each line in a file beside it.
+    """The spool of one unit, with a hash of all that it contains in a file beside it.
 
-    A head is written before its line, so that a kill leaves at most heads without lines.
+    The hash that includes a line is written before the line, into shared memory: after a kill the
+    file beside it has the hashes with and without that line. The operating system keeps both.
     """
+
+    _states: _SharedBytes | None = None
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._chain = Journal(chain_of_spool(path))
-        known = self._chain.path.read_bytes().split(b"\n")[:-1]
-        found = _spool_digests(path)
-        lines = len(found) - 1
-        # One more head than lines: the process was killed before it wrote the line.
-        if [one.hex().encode() for one in found[1:]] != known[:lines] or len(known) > lines + 1:
+        content = path.read_bytes()
+        self._hash = _spool_hash(path)
+        self._hash.update(content)
+        self._states = states = _SharedBytes(chain_of_spool(path), 2 * _STATE.size)
+        state = _STATE.pack(len(content), self._hash.digest())
+        known = _split(states.read())
+        if not (content or any(map(any, known))):  # both files are new
+            known[0] = state
+            states.write(0, state)
+        if state not in known:
             self.close()
             raise EditedRun(path, _EDITED_SPOOL.format(path.name.partition(".")[0]))
-        if len(known) > lines:
-            _cut(self._chain.path, lines)
-        self._head = found[-1]
+        self._free = 1 - known.index(state)
 
     def append_bytes(self, lines: bytes) -> None:
-        ends = b""
-        # Most are one line: a record of JSON.
-        for line in (lines,) if lines.count(b"\n") == 1 else _lines(lines):
-            self._head = _sha256(self._head + line).digest()
-            ends += hexlify(self._head) + b"\n"
-        self._chain.append_bytes(ends)
+        after = self._hash.copy()
+        after.update(lines)
+        state = _STATE.pack(self._size + len(lines), after.digest())
+        assert self._states is not None
+        self._states.write(self._free * _STATE.size, state)
         super().append_bytes(lines)
+        self._hash, self._free = after, 1 - self._free
 
     def close(self) -> None:
         """Close both files without waiting for the disk: they are deleted after the merge."""
         self.abandon()
-        self._chain.abandon()
+
+    def abandon(self) -> None:
+        super().abandon()
+        if self._states is not None:
+            self._states.close()
+
+
+class _SharedBytes:
+    """A few bytes of a file; what is written outlives this process, as after a `write`."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._size = size
+        self._file = open_private(path, os.O_RDWR)
+        self._memory: mmap.mmap | None = None
+        try:
+            if os.fstat(self._file).st_size < size:
+                os.pwrite(self._file, bytes(size), 0)  # so that a full disk is an error here
+            with suppress(OSError):  # some file systems cannot share memory
+                self._memory = mmap.mmap(self._file, size)
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self) -> bytes:
+        return os.pread(self._file, self._size, 0)
+
+    def write(self, at: int, content: bytes) -> None:
+        if self._memory is None:
+            os.pwrite(self._file, content, at)
+        else:  # takes a tenth of the time
+            self._memory[at : at + len(content)] = content
+
+    def close(self) -> None:
+        if self._memory is not None:
+            self._memory.close()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+_STATE = struct.Struct(">Q32s")
+"""The size of a spool in bytes, and the hash of its key and content."""
+
+
+def _split(content: bytes) -> list[bytes]:
+    """The two states in the file beside a spool."""
+    return [content[: _STATE.size], content[_STATE.size :]]
 
 
 def chain_of_spool(path: Path) -> Path:
@@ -218,28 +271,33 @@ def chain_of_spool(path: Path) -> Path:
 
 
 def checked_spool(path: Path) -> bytes:
-    """The content of a finished spool; an error if it is not what its chain says."""
+    """The content of a finished spool; an error if its hash is not the one beside it."""
     content = path.read_bytes()
-    found = _spool_digests(path, content)
-    known = chain_of_spool(path).read_bytes().split(b"\n")[:-1]
-    if known[-1:] != [one.hex().encode() for one in found[1:][-1:]] or len(known) != len(found) - 1:
+    # The larger state is the later one.
+    if max(_split(chain_of_spool(path).read_bytes())) != _state_of(path, content):
         raise EditedRun(path, _EDITED_SPOOL.format(path.name.partition(".")[0]))
     return content
 
 
 def seal_spool(path: Path) -> None:
-    """Write the chain of a spool that was written in one step."""
-    ends = "".join(f"{end.hex()}\n" for end in _spool_digests(path)[1:])
+    """Write the hash of a spool that was written in one step."""
+    content = path.read_bytes()
+    state = _state_of(path, content[: content.rfind(b"\n") + 1])
     with write_private(chain_of_spool(path)) as file:
-        file.write(ends.encode())
+        file.write(state + bytes(len(state)))
 
 
-def _spool_digests(path: Path, content: bytes | None = None) -> list[bytes]:
-    # The key is not in the run, and each run has its own: a chain that was computed anew is found,
+def _state_of(path: Path, content: bytes) -> bytes:
+    found = _spool_hash(path)
+    found.update(content)
+    return _STATE.pack(len(content), found.digest())
+
+
+def _spool_hash(path: Path) -> hashlib._Hash:
+    # The key is not in the run, and each run has its own: a hash that was computed anew is found,
     # and so is the spool of another run.
     run = path.parent.parent
-    content = path.read_bytes() if content is None else content
-    return _digests(content, path.name, f"{run.name}\n{spool_key(run)}")
+    return _sha256(_seeded(path.name, f"{run.name}\n{spool_key(run)}"))
 
 
 def _cut(path: Path, lines: int) -> None:

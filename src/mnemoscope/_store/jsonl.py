@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from io import BytesIO
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -110,6 +111,9 @@ def read_records(path: Path, kind: type[T]) -> Iterator[T]:
             first += lines
 
 
+_FIRST, _LAST = itemgetter(0), itemgetter(-1)
+
+
 def _decoded_at_once(
     block: bytes, lines: int, decoder: msgspec.json.Decoder[T]
 ) -> Iterable[T] | None:
@@ -118,9 +122,14 @@ def _decoded_at_once(
     The decoder itself does not mind two values in a line, or one in two lines. A value that goes on
     after `}` and a newline does not go on with `{`.
     """
-    if not block.startswith(b"{") or not block.endswith(b"}\n"):
+    each = block.split(b"\n")
+    if each.pop():
         return None
-    if block.count(b"}\n{") != lines - 1:
+    try:
+        ends = set(map(_FIRST, each)), set(map(_LAST, each))
+    except IndexError:  # a blank line
+        return None
+    if ends != ({ord("{")}, {ord("}")}):
         return None
     try:
         records = decoder.decode_lines(block)

@@ -358,11 +358,11 @@ class RunDirectory:
         last = checkpoints[-1] if checkpoints else ""
         return (line for line in self.journal() if line.checkpoint == last)
 
-    def journal(self) -> Iterator[JournalLine]:
-        """All lines, of every phase and checkpoint."""
+    def journal(self, trial: type[Trial] = Trial) -> Iterator[JournalLine]:
+        """All lines, of every phase and checkpoint; `trial` is what a recall is decoded as."""
         self.ensure_unedited()
         if self.trials_path.exists():
-            yield from read_journal(self.trials_path)
+            yield from read_journal(self.trials_path, trial)
 
     def timings(self) -> Iterator[Timing]:
         self.ensure_unedited()
@@ -450,9 +450,9 @@ def declared_repeat(identity: Mapping[str, Any]) -> Repeat | None:
         raise DataError(f"identity.{REPEAT}: {error}", file="manifest.json") from None
 
 
-def read_journal(path: Path) -> Iterator[JournalLine]:
+def read_journal(path: Path, trial: type[Trial] = Trial) -> Iterator[JournalLine]:
     """The lines of a journal, or of one unit's spool."""
-    kind: Any = JournalLine
+    kind: Any = trial | Answer | Verdict | Ingestion
     return read_records(path, kind)
 
 

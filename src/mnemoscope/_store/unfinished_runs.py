@@ -7,6 +7,7 @@ are those that are recorded here; its spools are chained with a key that is not 
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
@@ -55,6 +56,7 @@ def unfinished_run(run: Path, id: str = "") -> UnfinishedRun | None:
 def begin_unfinished(run: Path, id: str) -> None:
     """Record that a run begins; spools that were prepared for it keep their key."""
     place = _place(run)
+    _keys.clear()
     before = _read(place) if (run / "units").exists() else None
     key = before.key if before else secrets.token_hex(32)
     _write(place, UnfinishedRun(str(run.resolve()), key, id))
@@ -82,15 +84,26 @@ def note_unfinished(
 
 def spool_key(run: Path) -> str:
     """The key of the run's spools, made if there is none; empty if it cannot be kept."""
-    found = unfinished_run(run)
-    if found is None:
-        note_unfinished(run, manifest=[""])
+    known = _keys.get((user_data_folder(), run))
+    if known is None:
         found = unfinished_run(run)
-    return found.key if found else ""
+        if found is None:
+            note_unfinished(run, manifest=[""])
+            found = unfinished_run(run)
+        known = found.key if found else ""
+        if run.is_absolute():
+            _keys[user_data_folder(), run] = known
+    return known
+
+
+_keys: dict[tuple[Path, Path], str] = {}
+"""The keys that were read, by data folder and run: each spool of a run needs it."""
+os.register_at_fork(after_in_child=_keys.clear)  # the parent may begin the run anew
 
 
 def forget_unfinished(run: Path) -> None:
     """The run is finished: its seal and the ledger vouch for it."""
+    _keys.clear()
     with suppress(OSError):
         _place(run).unlink(missing_ok=True)
 

@@ -353,6 +353,11 @@ class Table:
         }
 
 
+def _repeated(trial: Trial) -> int:
+    """Count the hits of a ranking that were in it before."""
+    return len(trial.ranking) - len(set(trial.ranking))
+
+
 def measure(
     trials: Sequence[Trial],
     ingestions: Iterable[Ingestion],
@@ -368,6 +373,7 @@ def measure(
     scorable = [trial for trial in trials if trial.evidence]
     failed = Counter(trial.category for trial in scorable if trial.status in FAILED)
     table = Table(scorable, depth, ranks)
+    repeated = sum(map(_repeated, trials))
     everything = np.ones(len(table.trials), dtype=bool)
     categories = sorted({trial.category for trial in scorable} - {"", *withheld})
     beyond = table.beyond_end(failed.total())
@@ -386,7 +392,7 @@ def measure(
         "hits": {
             "returned": sum(len(trial.ranking) for trial in trials),
             "merged": sum(len(trial.sources) for trial in trials),
-            "duplicates": sum(len(t.ranking) - len(set(t.ranking)) for t in trials),
+            "duplicates": repeated,
             "unknown_ids": sum(trial.unknown for trial in trials),
         },
         "ingestion": ingestion_loss(scorable, ingestions),
@@ -397,7 +403,7 @@ def measure(
             category: table.figures(table.categories == category, failed[category])
             for category in categories
         },
-        "context": context(table, depth.returned),
+        "context": context(table, depth.returned, are_distinct=not repeated),
         "interval": interval_kind(clusters),
     }
     if few := [
@@ -416,15 +422,16 @@ def measure(
     return figures
 
 
-def context(table: Table, depth: int) -> ContextCost:
+def context(table: Table, depth: int, *, are_distinct: bool = False) -> ContextCost:
     """Compute recall within equal budgets of context tokens, instead of at equal k.
 
-    A budget that is larger than a list which may go on gets bounds instead of a mean.
+    A budget that is larger than a list which may go on gets bounds instead of a mean. With
+    `are_distinct` it is known that no ranking repeats a hit.
     """
     trials = table.trials
     if not trials or any(len(trial.tokens) != len(trial.ranking) for trial in trials):
         return {}
-    rows = _recalls_by_tokens(trials, table.ranks)
+    rows = _recalls_by_tokens(trials, table.ranks, are_distinct=are_distinct)
     best = rows.copy()
     for place, (trial, ranks) in enumerate(zip(trials, table.ranks, strict=True)):
         if is_plain(trial) and len(ranks) >= trial.reachable:
@@ -449,13 +456,15 @@ def context(table: Table, depth: int) -> ContextCost:
     return cost
 
 
-def _recalls_by_tokens(trials: Sequence[Trial], ranks: Sequence[Sequence[int]]) -> Floats:
+def _recalls_by_tokens(
+    trials: Sequence[Trial], ranks: Sequence[Sequence[int]], *, are_distinct: bool
+) -> Floats:
     """Compute recall within each budget, one row a trial; plain ones at once."""
     rows = np.empty((len(trials), len(BUDGETS)))
     together: list[int] = []
     for place, (trial, own) in enumerate(zip(trials, ranks, strict=True)):
         last = own[-1] if own else 0
-        if is_plain(trial) and (last < 2 or len(set(trial.ranking[:last])) == last):
+        if is_plain(trial) and (are_distinct or last < 2 or len(set(trial.ranking[:last])) == last):
             together.append(place)
         else:
             hits = _credited(trial, trial.ranking)

@@ -91,7 +91,7 @@ class QuestionRecord(NamedTuple):
         return [line.error for line in lines if line is not None and line.error]
 
 
-_PART_OF = {Trial: "trial", Answer: "answer", Verdict: "verdict"}
+_PART_OF = {Answer: "answer", Verdict: "verdict"}
 
 
 def assemble(
@@ -111,7 +111,7 @@ def assemble(
                 "the run was made from other data"
             )
         own = parts.setdefault((line.scenario, line.checkpoint, line.question), {})
-        own[_PART_OF[type(line)]] = line
+        own["trial" if isinstance(line, Trial) else _PART_OF[type(line)]] = line
     took: dict[tuple[str, str, str], float] = {}
     for timing in timings:
         key = (timing.scenario, timing.checkpoint, timing.question)
@@ -119,10 +119,12 @@ def assemble(
     return [
         QuestionRecord(
             questions[key[2]],
-            **own,
-            scenario=key[0],
-            checkpoint=key[1],
-            ms=round(took[key], 3) if key in took else None,
+            own.get("trial"),
+            own.get("answer"),
+            own.get("verdict"),
+            key[0],
+            key[1],
+            round(took[key], 3) if key in took else None,
         )
         for key, own in parts.items()
     ]

@@ -79,10 +79,13 @@ class _Session(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=4096)
-def _cited_turns(entry: str) -> tuple[list[tuple[int, int]], bool]:
-    """Session and turn of each label in an entry of evidence, and whether it is well-formed."""
-    pairs = [(int(session), int(turn)) for session, turn in _EVIDENCE.findall(entry)]
-    return pairs, _WELL_FORMED.fullmatch(entry) is not None
+def _cited_turns(entry: str) -> tuple[list[tuple[str, str]], bool]:
+    """The labels of session and turn in an entry of evidence, and whether it is well-formed."""
+    labels = [
+        (f"D{int(session)}", f"D{int(session)}:{int(turn)}")
+        for session, turn in _EVIDENCE.findall(entry)
+    ]
+    return labels, _WELL_FORMED.fullmatch(entry) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -294,20 +297,18 @@ class Locomo(FileDataset):
     ) -> tuple[str, ...]:
         conversation = id.partition("/")[0]
         found: dict[str, None] = {}
-        if len(set(cited)) < len(cited):
+        is_session = self.granularity == "session"
+        if len(cited) > 1 and len(set(cited)) < len(cited):
             self.findings.add("evidence cited twice", id)
         for entry in cited:
-            pairs, is_well_formed = _cited_turns(entry)
+            labels, is_well_formed = _cited_turns(entry)
             if not is_well_formed:
-                kind = "malformed evidence, repaired" if pairs else "malformed evidence, dropped"
+                kind = "malformed evidence, repaired" if labels else "malformed evidence, dropped"
                 self.findings.add(kind, f"{id} {entry!r}")
-            for session, turn in pairs:
-                label = f"D{session}:{turn}"
-                if label not in turns:
-                    self.findings.add("dangling evidence: no such turn", f"{id} {label}")
-                if self.granularity == "session":
-                    label = f"D{session}"
-                memory = f"{conversation}/{label}"
+            for session, turn in labels:
+                if turn not in turns:
+                    self.findings.add("dangling evidence: no such turn", f"{id} {turn}")
+                memory = f"{conversation}/{session if is_session else turn}"
                 if memory in known:
                     found[memory] = None
         return tuple(found)

@@ -115,6 +115,12 @@ class RecordedQuestion(TypedDict):
     key: NotRequired[AnswerKey]
 
 
+class _RecordedTrial(Trial, frozen=True, omit_defaults=True, tag_field="phase", tag="recall"):
+    """A trial whose scores stay as they are written: no figure uses them."""
+
+    scores: msgspec.Raw = msgspec.Raw(b"[]")  # type: ignore[assignment]
+
+
 def finish(
     run: RunDirectory,
     manifest: Manifest,
@@ -131,7 +137,7 @@ def finish(
     forgets = not about_change and any(one.forget for points in plan.values() for one in points)
     is_longitudinal = bool(manifest.checkpoints) and not (forgets or about_change)
     also: list[str] = list(CHECKPOINT_FILES) if is_longitudinal else []
-    journal = list(run.journal())
+    journal = list(run.journal(_RecordedTrial))
     last = manifest.checkpoints[-1] if manifest.checkpoints else ""
     final = [line for line in journal if line.checkpoint == last]
     trials = [line for line in final if isinstance(line, Trial)]
@@ -154,7 +160,7 @@ def finish(
         )
         lines = [
             _question(
-                _shown(row, manifest),
+                row if not manifest.private else _without_texts(row),
                 failure,
                 ranks.get(id(row.trial)),
                 in_rooms=in_rooms,
@@ -285,10 +291,8 @@ def _ranking(trial: Trial, depth: int) -> RecordedRanking:
     return line
 
 
-def _shown(row: QuestionRecord, manifest: Manifest) -> QuestionRecord:
-    """The row; of a private run, without the texts of its question."""
-    if not manifest.private:
-        return row
+def _without_texts(row: QuestionRecord) -> QuestionRecord:
+    """The row of a private run, without the texts of its question."""
     from mnemoscope.runner.private_runs import WITHHELD
 
     texts = {"text": WITHHELD, "reference": WITHHELD if row.question.reference else ""}
@@ -327,8 +331,10 @@ def _question(
         record["answer"] = answer.text
     if verdict is not None:
         record["verdict"] = verdict.final
-    if error := next((line.error for line in (trial, answer, verdict) if line and line.error), ""):
-        record["error"] = error
+    for line in (trial, answer, verdict):
+        if line is not None and line.error:
+            record["error"] = line.error
+            break
     if failure:
         record["failure"] = failure
     if about_change:

@@ -19,6 +19,7 @@ from mnemoscope._store.jsonl import printable, read_records
 from mnemoscope._store.run_directory import JournalLine
 from mnemoscope.runner.pipeline import Ask, stages
 from mnemoscope.runner.trial_builder import TrialBuilder
+from mnemoscope.systems.plain_hits import PlainHits
 from mnemoscope.types import Answer, Hit, Ingestion, Question, Scenario, Status, Trial, Verdict
 
 
@@ -40,6 +41,14 @@ class RecallReply(
     error: str = ""
     timed_out: bool = False
     checkpoint: str = ""
+    ids: tuple[str, ...] = ()
+    """Instead of `hits`, where each is a memory as it is."""
+    scores: tuple[float | None, ...] = ()
+    """One for each of the `ids`."""
+
+    @property
+    def recalled(self) -> Sequence[Hit]:
+        return PlainHits(self.ids, self.scores) if self.ids else self.hits
 
 
 SpoolLine = JournalLine | RecallReply
@@ -51,13 +60,19 @@ _LINES: Any = msgspec.json.Decoder(SPOOL_LINE)
 def reply_to(
     scenario: str, ask: Ask, hits: Sequence[Hit] = (), *, error: str = "", timed_out: bool = False
 ) -> RecallReply:
-    if any(hit.text for hit in hits):
+    ids: tuple[str, ...] = ()
+    scores: tuple[float | None, ...] = ()
+    if isinstance(hits, PlainHits):
+        ids, scores = tuple(hits.ids), tuple(hits.scores)
+    elif any(hit.text for hit in hits):
         hits = [msgspec.structs.replace(hit, text=printable(hit.text)) for hit in hits]
     status: Status = "answered" if hits else "empty"
     if error:
         status = "timeout" if timed_out else "error"
     id = hashed(ask.question.id)
-    return RecallReply(scenario, id, status, tuple(hits), error, timed_out, ask.checkpoint)
+    others = () if ids else tuple(hits)
+    about = (error, timed_out, ask.checkpoint)
+    return RecallReply(scenario, id, status, others, *about, ids, scores)
 
 
 def hashed(id: str) -> str:
@@ -87,7 +102,7 @@ class SpoolReader:
         """The reply with its labels, and with what its hits are credited with."""
         ask, seen = self._asks[reply.checkpoint, reply.question]
         return self._trials.trial(
-            ask, reply.hits, seen=seen, error=reply.error, timed_out=reply.timed_out
+            ask, reply.recalled, seen=seen, error=reply.error, timed_out=reply.timed_out
         )
 
     def labelled(self, lines: Iterable[SpoolLine]) -> Iterator[JournalLine]:
@@ -99,7 +114,7 @@ class SpoolReader:
         question = Question(ask.question.id, ask.question.text)
         return self._trials.trial(
             msgspec.structs.replace(ask, question=question),
-            reply.hits,
+            reply.recalled,
             seen=seen,
             error=reply.error,
             timed_out=reply.timed_out,

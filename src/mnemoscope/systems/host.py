@@ -10,7 +10,7 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from typing import IO, TYPE_CHECKING, Any
 
@@ -29,12 +29,13 @@ from mnemoscope.systems.host_frames import (
     HostOrder,
     HostStart,
     MemoriesParams,
+    PlainReply,
     RecallParams,
     ResetParams,
     encode,
 )
 from mnemoscope.systems.loader import Driver, abilities, describe, plan_here
-from mnemoscope.types import Query, Question, Selector, Usage
+from mnemoscope.types import Hit, Query, Question, Selector, Usage
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -192,9 +193,12 @@ class SystemHost:
                 sys.stderr.write(f"close took longer than {_CLOSE_SECONDS:g} s\n")
         driver.begin(scope)
 
-    def _recall(self, driver: Driver, params: msgspec.Raw) -> Any:
+    def _recall(self, driver: Driver, params: msgspec.Raw) -> Sequence[Hit] | PlainReply:
         asked = _recall(params)
-        return driver.ask(asked.query, asked.k)
+        hits = driver.ask(asked.query, asked.k)
+        if not hits or any(hit.text or hit.sources or hit.ordered for hit in hits):
+            return hits
+        return PlainReply([hit.id for hit in hits], [hit.score for hit in hits])
 
     def _add(self, driver: Driver) -> int:
         self._made += 1

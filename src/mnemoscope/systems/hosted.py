@@ -34,9 +34,10 @@ from mnemoscope.systems.host_frames import (
     HostFailure,
     HostReply,
     HostStart,
+    PlainReply,
     frame,
 )
-from mnemoscope.systems.system_replies import short_hits
+from mnemoscope.systems.system_replies import short_hits, short_plain_hits
 from mnemoscope.types import Hit
 
 START_SECONDS = 120.0
@@ -45,7 +46,7 @@ _CALL_SECONDS = math.inf
 """The parent of a run watches each call, and kills the worker that waits too long."""
 _READ = 1 << 16
 _RESULTS: dict[str, Any] = {
-    "recall": msgspec.msgpack.Decoder(list[Hit]),
+    "recall": msgspec.msgpack.Decoder(list[Hit] | PlainReply),
     "answer": msgspec.msgpack.Decoder(str),
     "remember": msgspec.msgpack.Decoder(dict[str, Any]),
     "stats": msgspec.msgpack.Decoder(dict[str, int]),
@@ -314,9 +315,13 @@ def _result(method: str, reply: HostReply) -> Any:
         return None
     try:
         result = decoder.decode(reply.result)
-        return short_hits(result, len(reply.result)) if method == "recall" else result
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise OutOfStep(f"{method}: a reply cannot be read: {error}") from None
+    if type(result) is PlainReply:
+        if len(result.ids) != len(result.scores):
+            raise OutOfStep(f"{method}: a reply cannot be read: not one score for each id")
+        return short_plain_hits(result.ids, result.scores, len(reply.result))
+    return short_hits(result, len(reply.result)) if method == "recall" else result
 
 
 def _fail(failure: HostFailure, *, is_start: bool) -> None:

@@ -355,15 +355,16 @@ class Driver:
                 return hits
         return self.ask(query, k)
 
-    def ask(self, query: Query, k: int) -> list[Hit]:
+    def ask(self, query: Query, k: int) -> Sequence[Hit]:
         """The system's hits for a query.
 
         Of more than k hits, as many are read as the system was given memories, and one more.
         """
         system = self._system
         with _Call():
-            if hasattr(system, "recall"):
-                found = system.recall(query, k)
+            # Looked up once: a connector asks its process what it has.
+            if (recall := getattr(system, "recall", None)) is not None:
+                found = recall(query, k)
             elif hasattr(system, "retrieve"):
                 found = system.retrieve(query.text, k)
             else:

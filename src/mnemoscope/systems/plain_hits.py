@@ -1,4 +1,4 @@
-"""Hits of our own systems: memories as they are, so that their ids and scores say all."""
+"""Hits that are memories as they are, so that their ids and scores say all."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mnemoscope.types import Hit
 class PlainHits(Sequence[Hit]):
     """Hits without texts and sources, kept as two lists: a `Hit` is made where one is asked for.
 
-    The ids are those of ingested memories, which `system_replies` would accept.
+    `system_replies` would accept the ids: they are those of ingested memories, or were checked.
     """
 
     __slots__ = ("ids", "scores")
 
-    def __init__(self, ids: list[str], scores: list[float]) -> None:
+    def __init__(self, ids: Sequence[str], scores: Sequence[float | None]) -> None:
         self.ids, self.scores = ids, scores
 
     def __len__(self) -> int:

@@ -6,7 +6,7 @@ another type may run the system's code when it is compared, printed or written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ import msgspec
 
 from mnemoscope._store.errors import BadReply, error_text
 from mnemoscope._store.jsonl import printable
+from mnemoscope.systems.plain_hits import PlainHits
 from mnemoscope.types import Hit, Receipt
 
 _LONGEST_ID = 10_000
@@ -37,9 +38,14 @@ def short_hits(hits: list[Hit], size: int) -> list[Hit]:
     return CheckedHits(hits) if size <= _LONGEST_ID else hits
 
 
-def read_hits(reply: object, most: int) -> list[Hit]:
+def short_plain_hits(ids: list[str], scores: list[float | None], size: int) -> Sequence[Hit]:
+    """The same of hits that are memories as they are."""
+    return PlainHits(ids, scores) if size <= _LONGEST_ID else list(map(Hit, ids, scores))
+
+
+def read_hits(reply: object, most: int) -> Sequence[Hit]:
     """At most so many hits from what a system returns: Hits, ids, (id, score) pairs or dicts."""
-    if type(reply) is CheckedHits:
+    if type(reply) is CheckedHits or type(reply) is PlainHits:
         return reply[:most]
     if isinstance(reply, str | bytes | dict) or not isinstance(reply, Iterable):
         raise BadReply(f"recall returned {short(reply)}; expected a list of hits or ids")

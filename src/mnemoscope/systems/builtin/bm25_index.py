@@ -27,6 +27,8 @@ _FEW_POSTINGS = 20_000
 """Up to so many, scoring all words costs less than scoring those of a few queries."""
 _DENSE = 1000
 """Up to so many documents, adding the scores of all is faster than adding those of some."""
+_FEW_CELLS = 1 << 19
+"""Up to so many words times documents, the scores of all words are kept in one matrix."""
 _MANY = 300
 """From about this many documents on, `np.add.at` is faster than an indexed sum; both are exact."""
 
@@ -136,10 +138,15 @@ class Bm25Index:
         found = np.zeros(len(self), dtype=np.float32)
         if not self._segments:
             return found
-        known = [number for word in words if (number := self._vocabulary.get(word)) is not None]
+        number_of, last = self._vocabulary.get, self._words
+        known = [number for word in words if (number := number_of(word, last)) < last]
         scored = self._scored
-        if not all(map(scored.__contains__, known)):
+        if self._matrix is None and not all(map(scored.__contains__, known)):
             self._score([number for number in dict.fromkeys(known) if number not in scored])
+        if self._matrix is not None and known:
+            # Row after row, in the order of the words, as below.
+            np.add.reduce(self._matrix.take(known, axis=0), axis=0, out=found)
+            return found
         if len(found) <= _DENSE:
             for number in known:
                 found += scored[number]
@@ -156,6 +163,8 @@ class Bm25Index:
         self._scored: dict[int, Any] = {}
         """By word: the score of every document if there are few, else documents and scores."""
         self._all: _Scores | None = None
+        self._matrix: NDArray[np.float32] | None = None
+        """The score of every document for every word, once all are scored and if they are few."""
         self._scored_singly = 0
         """How many words were scored when a query needed them."""
 
@@ -171,6 +180,11 @@ class Bm25Index:
             [(keys, counts)] = self._segments
             containing = np.bincount(keys >> _DOCUMENT_BITS, minlength=self._words)
             whole = self._all = self._scores_of(keys & _DOCUMENT, counts, containing)
+            if len(self) > 1 and len(self) * self._words <= _FEW_CELLS:
+                matrix = np.zeros((self._words, len(self)), dtype=np.float32)
+                matrix[keys >> _DOCUMENT_BITS, whole.documents] = whole.scores
+                self._matrix = matrix
+                return
         self._scored_singly += len(words)
         own, number = whole or self._scores_of(*self._postings(words)), len(self)
         for place, word in enumerate(words):
