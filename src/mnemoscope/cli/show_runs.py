@@ -81,3 +81,12 @@ def say_raw(views: Sequence[RunView], *, raw: bool) -> None:
             reasons.setdefault(why, []).append(view.label)
     for why, labels in reasons.items():
         say(out, f"! raw figures of {', '.join(labels)}: without --raw they are {why}")
+    for view in views if raw else ():
+        found = (view.answers or {}).get("raw", {}).get("corrected", {}).get("answerable")
+        if found:
+            low, high = found["ci95"]
+            say(
+                out,
+                f"! {view.label}: corrected for its errors in the exam that it failed, accuracy "
+                f"{found['mean']:.3f} [{low:.3f}, {high:.3f}]; this is no headline",
+            )
