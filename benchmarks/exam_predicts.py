@@ -8,11 +8,11 @@ The profile of `judges/answer_profile.py` and the rules that draw answers were m
 conversations 0, 2, 4, 6 and 8; this script reports the others. `--sample 60` judges so many answers
 of each side and file, for judges that cost time.
 
-"Exam" weights the exam as a run does: by types of references and lengths of answers. "Another mix"
-is the range if any shares of the answers may be near their references. "Same words" weights the
-exam by how many words of the reference the answers of the set share. Rates agree if their
-intervals overlap. A second table has the accuracy
-that a run would correct by the exam, beside the share that is labelled right.
+"Exam" weights the exam as a run does: by types of references and lengths of answers. "Any mix"
+is the range if it is not known how near answers are to their references. "Same words" weights the
+exam by how many words of the reference the answers of the set share. Rates agree if their intervals
+overlap. A second table has the accuracy that a run would correct by the exam, beside the share that
+is labelled right.
 
 Two sets of wrong answers were written by hand: near misses to invented questions, and answers to
 questions of LoCoMo whose evidence the writer had not seen (`questions_without_evidence.py`).
@@ -51,7 +51,7 @@ ALL = "real, all three"
 CORRECTED = (
     "| judge | answers | accepted | corrected by the exam | labelled right | |\n" + "|---" * 6 + "|"
 )
-HEAD = "| judge | answers | errors | found | exam | | another mix | | same words | |\n"
+HEAD = "| judge | answers | errors | found | exam | | any mix | | same words | |\n"
 HEAD += "|---" * 10 + "|"
 
 

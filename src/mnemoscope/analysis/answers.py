@@ -246,6 +246,15 @@ def raw_sheet(sheet: AnswerSheet) -> AnswerSheet:
     return {**sheet, "figures": raw["figures"], "diagnosis": raw["diagnosis"]}
 
 
+def corrected_though_failed(sheet: AnswerSheet) -> str:
+    """The accuracy that a failed exam would correct to, with its interval; empty if unknown."""
+    found = sheet["raw"].get("corrected", {}).get("answerable") if "raw" in sheet else None
+    if found is None or found["mean"] is None or found["ci95"] is None:
+        return ""
+    low, high = found["ci95"]
+    return f"{found['mean']:.3f} [{low:.3f}, {high:.3f}]"
+
+
 def _masked(figures: AnswerFigures, why: str) -> AnswerFigures:
     def mask(figure: Estimate) -> Estimate:
         missing = {"missing": figure["missing"]} if "missing" in figure else {}

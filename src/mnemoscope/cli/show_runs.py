@@ -75,6 +75,8 @@ def show(
 
 def say_raw(views: Sequence[RunView], *, raw: bool) -> None:
     """Say which of the printed figures are raw: a table with them looks like any other."""
+    from mnemoscope.analysis.answers import corrected_though_failed
+
     reasons: dict[str, list[str]] = {}
     for view in views:
         if raw and view.answers and (why := view.answers.get("withheld")):
@@ -82,11 +84,9 @@ def say_raw(views: Sequence[RunView], *, raw: bool) -> None:
     for why, labels in reasons.items():
         say(out, f"! raw figures of {', '.join(labels)}: without --raw they are {why}")
     for view in views if raw else ():
-        found = (view.answers or {}).get("raw", {}).get("corrected", {}).get("answerable")
-        if found:
-            low, high = found["ci95"]
+        if view.answers and (interval := corrected_though_failed(view.answers)):
             say(
                 out,
                 f"! {view.label}: corrected for its errors in the exam that it failed, accuracy "
-                f"{found['mean']:.3f} [{low:.3f}, {high:.3f}]; this is no headline",
+                f"{interval}; this is no headline",
             )
