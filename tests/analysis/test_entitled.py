@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,15 @@ from tests.passed_exams import every_judge_passes, exam_summary
 
 import mnemoscope
 from mnemoscope._store.errors import DataError
+from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope._store.jsonl import write_json
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.answers import ANSWERS
 from mnemoscope.analysis.compare import compare
 from mnemoscope.analysis.entitled import COMBINED, corrected, same_family, withheld
 from mnemoscope.analysis.hand_labels import correct_by_labels
 from mnemoscope.analysis.question_records import records_of
+from mnemoscope.analysis.verify import verify
 from mnemoscope.cli.app import invoke
 from mnemoscope.stats.corrected import JudgeErrors, prediction_powered, rogan_gladen
 
@@ -105,6 +109,19 @@ def test_raw_also_says_what_the_failed_exam_would_correct_it_to(
     assert "exam that it failed, accuracy" not in " ".join(capsys.readouterr().out.split())
     for other in ("failed", "none"):  # its verdicts say nothing, or it sat no exam
         assert "corrected" not in RunDirectory(runs / other / "bm25").read_json(ANSWERS)["raw"]
+
+
+def test_a_run_of_a_version_without_that_correction_is_still_verified(
+    runs: Path, tmp_path: Path
+) -> None:
+    run = RunDirectory(shutil.copytree(runs / "doubtful/bm25", tmp_path / "bm25"))
+    assert verify(run).gate("figures").passed
+    sheet, changed = run.read_json(ANSWERS), run.manifest()
+    del sheet["raw"]["corrected"]
+    write_json(run.path / ANSWERS, sheet)
+    changed.files[ANSWERS] = sha256_file(run.path / ANSWERS)
+    run.save(changed)
+    assert verify(run).gate("figures").passed
 
 
 def test_the_list_of_missed_questions_does_not_count_them(
