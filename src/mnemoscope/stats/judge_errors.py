@@ -75,10 +75,10 @@ def error_rate(cells: Iterable[ErrorCell], shares: Mapping[str, float]) -> Error
 
 
 def mix_range(cells: Iterable[ErrorCell], shares: Mapping[str, float]) -> Interval:
-    """The interval of the rate for a set of answers that is as near to its references as it likes.
+    """The interval of the rate if it is not known how near the answers are to their references.
 
-    A judge of words errs on wrong answers that are nearly right, and how many of these a set
-    holds is not known. So the shares of answers with all, most, half, few or none of the
+    A judge of words errs on wrong answers that are nearly right, and sets hold more or fewer of
+    these. So the shares of answers with all, most, half, few or none of the
     reference's words are taken as drawn: around the exam's, and as widely as if any shares were as
     likely as any others (a Dirichlet distribution with as many counts as there are shares).
     """
