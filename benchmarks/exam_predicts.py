@@ -8,9 +8,14 @@ The profile of `judges/answer_profile.py` and the rules that draw answers were m
 conversations 0, 2, 4, 6 and 8; this script reports the others. `--sample 60` judges so many answers
 of each side and file, for judges that cost time.
 
-"Exam" weights the exam as a run does: by types of references and lengths of answers. "Same words"
-also weights it by how many words of the reference the answers of the set share. A second table has
-the accuracy that a run would correct by the exam, beside the share that is labelled right.
+"Exam" weights the exam as a run does: by types of references and lengths of answers. "Any mix"
+is the range if it is not known how near answers are to their references. "Same words" weights the
+exam by how many words of the reference the answers of the set share. Rates agree if their intervals
+overlap. A second table has the accuracy that a run would correct by the exam, beside the share that
+is labelled right.
+
+Two sets of wrong answers were written by hand: near misses to invented questions, and answers to
+questions of LoCoMo whose evidence the writer had not seen (`questions_without_evidence.py`).
 """
 
 from __future__ import annotations
@@ -31,19 +36,23 @@ from mnemoscope.judges.appeal import ask
 from mnemoscope.judges.drawn_exam import draw
 from mnemoscope.judges.sit_exam import read_labelled, sit
 from mnemoscope.runner.pipeline import plan_judge
+from mnemoscope.stats.clustered import Interval
 from mnemoscope.stats.corrected import JudgeErrors, rogan_gladen
 from mnemoscope.stats.intervals import wilson
-from mnemoscope.stats.judge_errors import ErrorCell, ErrorRate, error_rate
+from mnemoscope.stats.judge_errors import ErrorCell, ErrorRate, error_rate, mix_range
 from mnemoscope.text.reference_types import shared_words, stratum_of
 from mnemoscope.types import Question, Scenario
 
-BY_HAND = Path(__file__).resolve().parent.parent / "tests/judges/wrong_by_hand.jsonl"
+_TESTS = Path(__file__).resolve().parent.parent / "tests/judges"
+BY_HAND = _TESTS / "wrong_by_hand.jsonl"
+TO_LOCOMO = _TESTS / "wrong_to_locomo.jsonl"
 SEED = "prediction"
 ALL = "real, all three"
 CORRECTED = (
     "| judge | answers | accepted | corrected by the exam | labelled right | |\n" + "|---" * 6 + "|"
 )
-HEAD = "| judge | answers | errors | found | exam | | same words | |\n" + "|---" * 8 + "|"
+HEAD = "| judge | answers | errors | found | exam | | any mix | | same words | |\n"
+HEAD += "|---" * 10 + "|"
 
 
 class Labelled(NamedTuple):
@@ -83,6 +92,20 @@ def real_answers(
         yield file.name.partition(".eval")[0], found
 
 
+def written_answers(scenarios: Sequence[Scenario]) -> dict[str, list[Labelled]]:
+    """The two sets of wrong answers that were written by hand."""
+    known = {question.id: question for one in scenarios for question in one.questions}
+    rows = [json.loads(line) for line in TO_LOCOMO.read_text("utf-8").splitlines()]
+    return {
+        "near misses": [
+            Labelled(one.case, one.acceptable) for one in read_labelled(BY_HAND).probes
+        ],
+        "without evidence": [
+            Labelled(Case(known[row["question"]], row["answer"]), acceptable=False) for row in rows
+        ],
+    }
+
+
 def judged(judge: Judge, answers: Sequence[Labelled]) -> Verdicts:
     found: Verdicts = []
     for one in answers:
@@ -97,14 +120,15 @@ def row(judge: str, name: str, verdicts: Verdicts, cells: Sequence[ErrorCell]) -
     acceptable = verdicts[0][0].acceptable
     own = [cell for cell in cells if cell.acceptable is acceptable]
     found = _of_questions(verdicts)
-    drawn = error_rate(own, _shares([one.stratum for one, _ in verdicts]))
+    strata = _shares([one.stratum for one, _ in verdicts])
+    drawn, mix = error_rate(own, strata), mix_range(own, strata)
     finer = [cell._replace(stratum=f"{cell.stratum}, {cell.shared}") for cell in own]
     mixed = error_rate(finer, _shares([f"{one.stratum}, {one.shared}" for one, _ in verdicts]))
     what = "right, rejected" if acceptable else "wrong, accepted"
     parts = [judge, name, what, f"{_text(found)}, {found.text}"]
-    for said in (drawn, mixed):
-        agrees = found.low <= said.high and said.low <= found.high
-        parts += [_text(said), "yes" if agrees else "**no**"]
+    parts += [_text(drawn), _agree(found, drawn)]
+    parts += [f"{mix.low:.3f} to {mix.high:.3f}", _agree(found, mix)]
+    parts += [_text(mixed), _agree(found, mixed)]
     return f"| {' | '.join(parts)} |"
 
 
@@ -126,7 +150,7 @@ def corrected_row(judge: str, name: str, verdicts: Verdicts, cells: Sequence[Err
     if found is None:
         parts += ["its verdicts say nothing", f"{labelled:.3f}", ""]
     else:
-        agrees = "yes" if found.low <= labelled <= found.high else "**no**"
+        agrees = _yes(found.low <= labelled <= found.high)
         said = f"{found.accuracy:.3f} [{found.low:.3f}, {found.high:.3f}]"
         parts += [said, f"{labelled:.3f}", agrees]
     return f"| {' | '.join(parts)} |"
@@ -149,6 +173,14 @@ def _shares(strata: Sequence[str]) -> Mapping[str, float]:
     return {stratum: count / len(strata) for stratum, count in Counter(strata).items()}
 
 
+def _agree(one: ErrorRate, other: ErrorRate | Interval) -> str:
+    return _yes(one.low <= other.high and other.low <= one.high)
+
+
+def _yes(agrees: bool) -> str:
+    return "yes" if agrees else "**no**"
+
+
 def _text(rate: ErrorRate) -> str:
     return f"{rate.rate:.3f} [{rate.low:.3f}, {rate.high:.3f}]"
 
@@ -166,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     dataset = open_dataset("locomo", chosen.data)
     scenarios = list(dataset.scenarios())
     files = dict(real_answers(chosen.answers, scenarios, held_back=not chosen.even))
-    by_hand = [Labelled(one.case, one.acceptable) for one in read_labelled(BY_HAND).probes]
+    by_hand = written_answers(scenarios)
     exam = draw(scenarios, seed=SEED, budget=chosen.budget)
     corrected: list[str] = []
     print(HEAD)
@@ -187,8 +219,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     print(row(spec, name, verdicts, cells), flush=True)
             print(row(spec, ALL, pooled, cells), flush=True)
             every += pooled
-        verdicts = judged(judge, _sample(by_hand, chosen.sample and 2 * chosen.sample))
-        print(row(spec, "written by hand", verdicts, cells), flush=True)
+        for name, answers in by_hand.items():
+            verdicts = judged(judge, _sample(answers, chosen.sample and 2 * chosen.sample))
+            print(row(spec, name, verdicts, cells), flush=True)
         if chosen.by_reader:
             corrected += [corrected_row(spec, *own, cells) for own in by_file.items()]
         corrected.append(corrected_row(spec, ALL, every, cells))

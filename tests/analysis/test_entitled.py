@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,15 @@ from tests.passed_exams import every_judge_passes, exam_summary
 
 import mnemoscope
 from mnemoscope._store.errors import DataError
+from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope._store.jsonl import write_json
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.answers import ANSWERS
 from mnemoscope.analysis.compare import compare
-from mnemoscope.analysis.entitled import COMBINED, same_family, withheld
+from mnemoscope.analysis.entitled import COMBINED, corrected, same_family, withheld
 from mnemoscope.analysis.hand_labels import correct_by_labels
+from mnemoscope.analysis.question_records import records_of
+from mnemoscope.analysis.verify import verify
 from mnemoscope.cli.app import invoke
 from mnemoscope.stats.corrected import JudgeErrors, prediction_powered, rogan_gladen
 
@@ -50,6 +55,7 @@ def runs(
     for name, exam in {
         "none": {},
         "failed": {"false_accepts": 86, "of": 86},
+        "doubtful": {"false_accepts": 120, "of": 300},
         "passed": {"false_accepts": 3, "false_rejects": 6},
     }.items():
         with pytest.MonkeyPatch.context() as patch:
@@ -87,6 +93,35 @@ def test_the_terminal_has_none_unless_raw_is_asked_for(
     assert invoke(["report", str(runs / "failed"), "--raw"]) in (0, None)
     shown = capsys.readouterr().out
     assert " 1.000 " in shown and "raw figures of bm25, recency: without --raw" in shown
+
+
+def test_raw_also_says_what_the_failed_exam_would_correct_it_to(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The errors of a judge that failed are known as well as those of one that passed."""
+    sheet = RunDirectory(runs / "doubtful/bm25").read_json(ANSWERS)
+    assert sheet["figures"]["all"]["mean"] is None and "corrected" not in sheet["figures"]
+    assert sheet["raw"]["corrected"]["answerable"]["ci95"][0] < 0.99
+    assert not NO_HEADLINE.search((runs / "doubtful/bm25/report.html").read_text())
+    invoke(["report", str(runs / "doubtful"), "--raw"])
+    assert "exam that it failed, accuracy" in " ".join(capsys.readouterr().out.split())
+    invoke(["report", str(runs / "doubtful")])
+    assert "exam that it failed, accuracy" not in " ".join(capsys.readouterr().out.split())
+    for other in ("failed", "none"):  # its verdicts say nothing, or it sat no exam
+        assert "corrected" not in RunDirectory(runs / other / "bm25").read_json(ANSWERS)["raw"]
+
+
+def test_a_run_of_a_version_without_that_correction_is_still_verified(
+    runs: Path, tmp_path: Path
+) -> None:
+    run = RunDirectory(shutil.copytree(runs / "doubtful/bm25", tmp_path / "bm25"))
+    assert verify(run).gate("figures").passed
+    sheet, changed = run.read_json(ANSWERS), run.manifest()
+    del sheet["raw"]["corrected"]
+    write_json(run.path / ANSWERS, sheet)
+    changed.files[ANSWERS] = sha256_file(run.path / ANSWERS)
+    run.save(changed)
+    assert verify(run).gate("figures").passed
 
 
 def test_the_list_of_missed_questions_does_not_count_them(
@@ -178,6 +213,16 @@ def manifest(**more: Any) -> Manifest:
 def test_only_a_passed_exam_of_this_benchmark_counts(exam: dict[str, Any], why: str) -> None:
     found = withheld(manifest(exams={"binary,model=m": exam}))
     assert (why in found) if why else not found
+
+
+@pytest.mark.parametrize("seed_given", [False, True])
+def test_a_failed_exam_corrects_only_if_it_could_have_counted(runs: Path, seed_given: bool) -> None:
+    run = RunDirectory(runs / "doubtful/bm25")
+    own, records = run.manifest(), records_of(run)
+    (exam,) = own.exams.values()
+    exam["seed_given"] = seed_given
+    assert corrected(records, own) is None
+    assert (corrected(records, own, though_failed=True) is None) == seed_given
 
 
 def test_the_exam_of_another_judge_does_not_count() -> None:

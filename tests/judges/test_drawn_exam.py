@@ -24,6 +24,7 @@ from mnemoscope.judges.drawn_exam import DrawnExam, draw
 from mnemoscope.judges.exam_record import ExamRecord, combined
 from mnemoscope.judges.exam_store import exam_identity, installation_seed, keep, kept
 from mnemoscope.judges.sit_exam import read_labelled, sit
+from mnemoscope.stats.judge_errors import ErrorCell, error_rate, mix_range
 from mnemoscope.text.reference_types import find_date, find_number, list_items, type_of
 from mnemoscope.types import Grade, Memory, Question, Scenario
 
@@ -349,3 +350,33 @@ def test_the_answers_written_by_hand_are_many_and_apart_from_the_rules() -> None
     assert not any(one.acceptable for one in found.probes)
     record = sat(lenient_judges.SaysYes(), found)
     assert record.rate(acceptable=False).rate == 1.0
+
+
+def test_the_answers_written_to_locomo_hold_none_of_its_text() -> None:
+    lines = Path(__file__).with_name("wrong_to_locomo.jsonl").read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert len({row["question"] for row in rows}) == len(rows) >= 200
+    assert all(set(row) == {"question", "answer"} for row in rows)
+
+
+def cells(*parts: tuple[str, int, float]) -> list[ErrorCell]:
+    """Wrong answers by shared words, with errors of 100 and a weight."""
+    return [
+        ErrorCell("vaguer", False, "text, plain", 100, errors, 0, weight, shared)
+        for shared, errors, weight in parts
+    ]
+
+
+def test_a_judge_that_errs_on_near_misses_has_a_wide_range_over_mixes() -> None:
+    shares = {"text, plain": 1.0}
+    alike = cells(("none", 10, 0.8), ("most", 10, 0.2))
+    words = cells(("none", 0, 0.9), ("most", 100, 0.1))
+    drawn = [error_rate(own, shares) for own in (alike, words)]
+    ranges = [mix_range(own, shares) for own in (alike, words)]
+    assert drawn[0].rate == pytest.approx(drawn[1].rate) == pytest.approx(0.1)
+    # Where every answer has the same rate, the mix does not matter.
+    assert ranges[0].low == pytest.approx(drawn[0].low, abs=0.005)
+    assert ranges[0].high == pytest.approx(drawn[0].high, abs=0.005)
+    assert ranges[1].low < 0.02 and ranges[1].high > 0.4
+    assert mix_range(cells(("none", 0, 1.0)), shares).low == 0.0
+    assert mix_range([], shares) == (0.0, 1.0)

@@ -146,6 +146,8 @@ class RawAnswers(TypedDict):
 
     figures: AnswerFigures
     diagnosis: Diagnosis | None
+    corrected: NotRequired[Headlines]
+    """The accuracy corrected for the errors of an exam that the judge failed: no headline."""
 
 
 class AnswerSheet(TypedDict):
@@ -191,14 +193,26 @@ def answer_sheet(
         for part in (sheet["figures"], sheet["diagnosis"]):
             if part is not None:
                 part["by_category"].pop(category, None)
-    if sheet["figures"]["metric"] == "accuracy":
-        answerable = [one for one in at_the_end if one.question.expects == "answer"]
-        parts = {"answerable": answerable, "all": at_the_end}
-        estimates = {part: corrected(own, manifest) for part, own in parts.items()}
-        found = {part: one for part, one in estimates.items() if one is not None}
-        if found:
-            sheet["figures"]["corrected"] = found
-    return entitled_sheet(sheet, manifest)
+    if sheet["figures"]["metric"] != "accuracy":
+        return entitled_sheet(sheet, manifest)
+    if found := _corrected_parts(at_the_end, manifest):
+        sheet["figures"]["corrected"] = found
+    allowed = entitled_sheet(sheet, manifest)
+    if "raw" in allowed and (found := _corrected_parts(at_the_end, manifest, though_failed=True)):
+        allowed["raw"]["corrected"] = found
+    return allowed
+
+
+def _corrected_parts(
+    records: Sequence[QuestionRecord], manifest: Manifest, *, though_failed: bool = False
+) -> Headlines:
+    """The corrected accuracy of questions with an answer and of all, where it is known."""
+    answerable = [one for one in records if one.question.expects == "answer"]
+    estimates = {
+        part: corrected(own, manifest, though_failed=though_failed)
+        for part, own in (("answerable", answerable), ("all", records))
+    }
+    return {part: one for part, one in estimates.items() if one is not None}
 
 
 def entitled_sheet(sheet: AnswerSheet, manifest: Manifest) -> AnswerSheet:
@@ -230,6 +244,15 @@ def raw_sheet(sheet: AnswerSheet) -> AnswerSheet:
     if raw is None:
         return sheet
     return {**sheet, "figures": raw["figures"], "diagnosis": raw["diagnosis"]}
+
+
+def corrected_though_failed(sheet: AnswerSheet) -> str:
+    """The accuracy that a failed exam would correct to, with its interval; empty if unknown."""
+    found = sheet["raw"].get("corrected", {}).get("answerable") if "raw" in sheet else None
+    if found is None or found["mean"] is None or found["ci95"] is None:
+        return ""
+    low, high = found["ci95"]
+    return f"{found['mean']:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def _masked(figures: AnswerFigures, why: str) -> AnswerFigures:

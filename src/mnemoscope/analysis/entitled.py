@@ -76,11 +76,14 @@ def exam_problem(manifest: Manifest, spec: str) -> str:
     return next(iter(_problems(exam, manifest)), "")
 
 
-def corrected(records: Sequence[QuestionRecord], manifest: Manifest) -> Estimate | None:
+def corrected(
+    records: Sequence[QuestionRecord], manifest: Manifest, *, though_failed: bool = False
+) -> Estimate | None:
     """The accuracy behind the verdicts, from the errors of the judge in its exam.
 
     The rates of the exam are weighted as the answers of these records are: by type of reference
-    and length.
+    and length. With `though_failed` also for a judge that failed: its errors are as well known, so
+    the interval is as good, but the figure is no headline.
     """
     from mnemoscope.stats.corrected import JudgeErrors, rogan_gladen
     from mnemoscope.stats.judge_errors import error_rate
@@ -88,7 +91,9 @@ def corrected(records: Sequence[QuestionRecord], manifest: Manifest) -> Estimate
 
     exam = exam_of(manifest)
     judged = [(one, value) for one in records if (value := one.value) is not None]
-    if exam is None or not judged or withheld(manifest):
+    if exam is None or not judged:
+        return None
+    if _of_other_data(exam, manifest) if though_failed else withheld(manifest):
         return None
     counts = Counter(
         stratum_of(one.question, one.answer.text if one.answer else "") for one, _ in judged
@@ -152,14 +157,21 @@ def _name(spec: str) -> str:
     return spec.partition(",")[0]
 
 
-def _problems(exam: Mapping[str, Any], manifest: Manifest) -> list[str]:
+def _of_other_data(exam: Mapping[str, Any], manifest: Manifest) -> str:
+    """Why the exam says nothing of this run, whatever its counts are; empty if it may."""
     about = manifest.identity["benchmark"]
     if exam.get("benchmark") != about["name"]:
-        return [f"its exam is of {exam.get('benchmark')}, not of {about['name']}"]
+        return f"its exam is of {exam.get('benchmark')}, not of {about['name']}"
     if sorted(exam.get("data", ())) != sorted(about.get("sha256") or ()):
-        return [f"its exam was drawn from other data of {about['name']}"]
+        return f"its exam was drawn from other data of {about['name']}"
     if exam.get("seed_given"):
-        return ["its exam was drawn with a seed that was known beforehand (--seed)"]
+        return "its exam was drawn with a seed that was known beforehand (--seed)"
+    return ""
+
+
+def _problems(exam: Mapping[str, Any], manifest: Manifest) -> list[str]:
+    if problem := _of_other_data(exam, manifest):
+        return [problem]
     from mnemoscope.stats.judge_errors import reasons_to_fail
 
     try:

@@ -10,7 +10,12 @@ from mnemoscope.api.examine import Examination
 from mnemoscope.cli.console import err, out, print_table, say
 from mnemoscope.judges.exam_record import ExamRecord
 from mnemoscope.reports.tables import Cell, numeric
-from mnemoscope.stats.judge_errors import MOST_OF_A_KIND, MOST_UNJUDGED, MOST_WRONG, length_rates
+from mnemoscope.stats.judge_errors import (
+    MOST_OF_A_KIND,
+    MOST_UNJUDGED,
+    MOST_WRONG,
+    length_rates,
+)
 
 _LENGTHS = {"plain": "the same length", "sentence": "a sentence", "long": "a long reply"}
 _SHOWN = 5
@@ -25,6 +30,10 @@ def as_json(spec: str, found: Examination) -> dict[str, Any]:
         "file": str(found.file) if found.file else None,
         "reused": found.reused,
         **record.summary(),
+        "in_any_mix": {
+            "false_accept": list(record.any_mix(acceptable=False)),
+            "false_reject": list(record.any_mix(acceptable=True)),
+        },
         "mistakes": [
             {"kind": one.kind, "what": one.mistake, "probe": one.id, "reasoning": one.reasoning}
             for one in record.mistakes
@@ -47,6 +56,8 @@ def print_record(spec: str, found: Examination) -> None:
         for length, part in length_rates(own, record.shares).items():
             about = f"  of {_LENGTHS.get(length, length)}"
             say(out, f"{about:22} {part.rate:6.1%}  [{part.low:.1%}, {part.high:.1%}]  {part.text}")
+        low, high = record.any_mix(acceptable=acceptable)
+        say(out, f"{'  in any mix':22} {'':6}  [{low:.1%}, {high:.1%}]")
     unjudged = sum(one.accepted is None for one in record.verdicts)
     say(
         out,
@@ -57,7 +68,8 @@ def print_record(spec: str, found: Examination) -> None:
         out,
         "Rates over all kinds are weighted by the questions of the benchmark and by how many words "
         "real answers share with references; each kind may "
-        f"have an upper end of {MOST_OF_A_KIND:.0%}.",
+        f"have an upper end of {MOST_OF_A_KIND:.0%}. In any mix: if these shares are not known, as "
+        "for answers that were made to be nearly right.",
     )
     for one in record.mistakes[:_SHOWN]:
         because = " ".join(one.reasoning.split())[:_REASON]

@@ -75,9 +75,18 @@ def show(
 
 def say_raw(views: Sequence[RunView], *, raw: bool) -> None:
     """Say which of the printed figures are raw: a table with them looks like any other."""
+    from mnemoscope.analysis.answers import corrected_though_failed
+
     reasons: dict[str, list[str]] = {}
     for view in views:
         if raw and view.answers and (why := view.answers.get("withheld")):
             reasons.setdefault(why, []).append(view.label)
     for why, labels in reasons.items():
         say(out, f"! raw figures of {', '.join(labels)}: without --raw they are {why}")
+    for view in views if raw else ():
+        if view.answers and (interval := corrected_though_failed(view.answers)):
+            say(
+                out,
+                f"! {view.label}: corrected for its errors in the exam that it failed, accuracy "
+                f"{interval}; this is no headline",
+            )

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mnemoscope.stats.clustered import Interval
 from mnemoscope.stats.judge_errors import (
     MOST_OF_A_KIND,
     MOST_UNJUDGED,
@@ -16,6 +17,7 @@ from mnemoscope.stats.judge_errors import (
     ErrorRate,
     error_rate,
     kind_rates,
+    mix_range,
     reasons_to_fail,
 )
 from mnemoscope.types import Usage
@@ -94,6 +96,11 @@ class ExamRecord(Struct, frozen=True, kw_only=True):
         """False rejects of acceptable answers, or false accepts of the others."""
         own = [cell for cell in self.cells() if cell.acceptable is acceptable]
         return error_rate(own, self.shares)
+
+    def any_mix(self, *, acceptable: bool) -> Interval:
+        """The range of that rate if it is not known how near answers are to their references."""
+        own = [cell for cell in self.cells() if cell.acceptable is acceptable]
+        return mix_range(own, self.shares)
 
     @property
     def mistakes(self) -> list[ProbeVerdict]:

@@ -65,19 +65,52 @@ def error_rate(cells: Iterable[ErrorCell], shares: Mapping[str, float]) -> Error
     errors, of = sum(cell.errors for cell in judged), sum(cell.n for cell in judged)
     if not judged or not weights:
         return ErrorRate(0.0, 0.0, 1.0, 0.0, errors, of)
-    pairs = list(zip(judged, weights, strict=True))
-    rate = min(1.0, max(0.0, sum(w * cell.errors / cell.n for cell, w in pairs)))
+    rate, variance = _mean(judged, weights)
     if 0 < rate < 1:
-        variance = 0.0
-        for cell, w in pairs:
-            # A cell without an error is not without variance: it borrows from the overall rate.
-            own = (cell.errors + rate) / (cell.n + 1)
-            variance += w * w * own * (1 - own) / cell.n
         n = rate * (1 - rate) / variance
     else:
-        n = 1 / sum(w * w / cell.n for cell, w in pairs)
+        n = 1 / sum(w * w / cell.n for cell, w in zip(judged, weights, strict=True))
     n = min(n, float(of))
     return ErrorRate(rate, *_wilson(rate, n), n, errors, of)
+
+
+def mix_range(cells: Iterable[ErrorCell], shares: Mapping[str, float]) -> Interval:
+    """The interval of the rate if it is not known how near the answers are to their references.
+
+    A judge of words errs on wrong answers that are nearly right, and sets hold more or fewer of
+    these. So the shares of answers with all, most, half, few or none of the
+    reference's words are taken as drawn: around the exam's, and as widely as if any shares were as
+    likely as any others (a Dirichlet distribution with as many counts as there are shares).
+    """
+    judged = [cell for cell in cells if cell.n]
+    weights = _weights(judged, shares)
+    if not judged or not weights:
+        return Interval(0.0, 1.0)
+    rate, variance = _mean(judged, weights)
+    if not 0 < rate < 1:
+        found = error_rate(judged, shares)
+        return Interval(found.low, found.high)
+    parts: dict[str, list[float]] = {}
+    for cell, w in zip(judged, weights, strict=True):
+        if w:
+            own = parts.setdefault(cell.shared, [0.0, 0.0])
+            own[0] += w
+            own[1] += w * cell.errors / cell.n
+    spread = sum(errors * errors / w for w, errors in parts.values()) - rate * rate
+    variance += max(0.0, spread) / (len(parts) + 1)
+    return _wilson(rate, rate * (1 - rate) / variance)
+
+
+def _mean(cells: Sequence[ErrorCell], weights: Sequence[float]) -> tuple[float, float]:
+    """The weighted rate, and the variance that it has because the exam's answers were drawn."""
+    pairs = list(zip(cells, weights, strict=True))
+    rate = min(1.0, max(0.0, sum(w * cell.errors / cell.n for cell, w in pairs)))
+    variance = 0.0
+    for cell, w in pairs:
+        # A cell without an error is not without variance: it borrows from the overall rate.
+        own = (cell.errors + rate) / (cell.n + 1)
+        variance += w * w * own * (1 - own) / cell.n
+    return rate, variance
 
 
 def _weights(cells: Sequence[ErrorCell], shares: Mapping[str, float]) -> list[float]:
