@@ -1,15 +1,16 @@
-"""Choose the multigrain system's legs and weights on BEAM, data that no report of ours is made on.
+"""Choose the grains and weights of multigrain on BEAM, data that no report of ours is made on.
 
 Usage: python benchmarks/choose_grains.py BEAM_100K.tar.xz BEAM_500K.tar.xz
 Four views of each chat: messages, the user's messages alone, rounds, and blocks of 20 messages.
 The choice is made on 100K by rules that are printed with what they decide; then 500K, which took no
-part, is measured once. Prints the log that docs/decisions/0042 quotes.
+part, is measured once. Prints the log that docs/decisions/0042 quotes. What was chosen after that,
+without which it scores here, is in choose_ranking.py.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
@@ -89,7 +90,7 @@ def view_of(
 
 
 def scored_view(chat: str, memories: list[Memory], asked: list[tuple[Question, set[str]]]) -> View:
-    system = Multigrain(cache=False)
+    system = Multigrain(phrases=False, best=1, cache=False)
     system.reset(chat)
     system.remember(memories)
     system.ready()
@@ -104,7 +105,10 @@ def scored_view(chat: str, memories: list[Memory], asked: list[tuple[Question, s
     )
 
 
-def read(archive: Path, size: str) -> dict[str, list[View]]:
+Scorer = Callable[[str, list[Memory], list[tuple[Question, set[str]]]], View]
+
+
+def read(archive: Path, size: str, scored: Scorer = scored_view) -> dict[str, list[View]]:
     found: dict[str, list[View]] = {name: [] for name in VIEWS}
     by_grain = [
         open_dataset("beam", archive, {"granularity": grain, "size": size}).scenarios()
@@ -116,7 +120,7 @@ def read(archive: Path, size: str) -> dict[str, list[View]]:
             memories, place = view_of(name, messages, list(in_rounds.memories))
             questions = in_rounds.questions if name == "turn" else whole.questions
             asked = [(q, {place[id] for id in q.evidence if id in place}) for q in questions]
-            found[name].append(scored_view(whole.id, memories, [one for one in asked if one[1]]))
+            found[name].append(scored(whole.id, memories, [one for one in asked if one[1]]))
     return found
 
 
