@@ -10,7 +10,7 @@ without which it scores here, is in choose_ranking.py.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
@@ -105,11 +105,10 @@ def scored_view(chat: str, memories: list[Memory], asked: list[tuple[Question, s
     )
 
 
-Scorer = Callable[[str, list[Memory], list[tuple[Question, set[str]]]], View]
-
-
-def read(archive: Path, size: str, scored: Scorer = scored_view) -> dict[str, list[View]]:
-    found: dict[str, list[View]] = {name: [] for name in VIEWS}
+def given_views(
+    archive: Path, size: str
+) -> Iterator[tuple[str, str, list[Memory], list[tuple[Question, set[str]]]]]:
+    """The name of a view, its chat, its memories, and its questions with their evidence."""
     by_grain = [
         open_dataset("beam", archive, {"granularity": grain, "size": size}).scenarios()
         for grain in ("message", "turn")
@@ -120,7 +119,13 @@ def read(archive: Path, size: str, scored: Scorer = scored_view) -> dict[str, li
             memories, place = view_of(name, messages, list(in_rounds.memories))
             questions = in_rounds.questions if name == "turn" else whole.questions
             asked = [(q, {place[id] for id in q.evidence if id in place}) for q in questions]
-            found[name].append(scored(whole.id, memories, [one for one in asked if one[1]]))
+            yield name, whole.id, memories, [one for one in asked if one[1]]
+
+
+def read(archive: Path, size: str) -> dict[str, list[View]]:
+    found: dict[str, list[View]] = {name: [] for name in VIEWS}
+    for name, chat, memories, asked in given_views(archive, size):
+        found[name].append(scored_view(chat, memories, asked))
     return found
 
 

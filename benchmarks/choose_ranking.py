@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
+from multiprocessing import Pool
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,10 +28,10 @@ from choose_grains import (
     Mix,
     View,
     difference,
+    given_views,
     head,
     line,
     measure,
-    read,
 )
 from mnemoscope.models.embedders import embed_query, load_embedder
 from mnemoscope.systems.builtin.bm25_index import Bm25Index
@@ -53,7 +54,8 @@ PARAMETERS = ((0.9, 0.4), (1.2, 0.5), (1.5, 1.0), (3.0, 0.75))
 """k1 and b of BM25, beside 1.5 and 0.75."""
 WORDS = ("words of a chunk", "words of a passage", "words of the whole")
 VECTORS = ("vectors of chunks", "vectors of passages", "vectors of the whole")
-FUSIONS = ("z-scores", "reciprocal ranks", "shares of the maximum")
+FUSIONS = ("z-scores", "reciprocal ranks")
+WORKERS = 4
 START = Mix((*VECTORS, *WORDS), following=0.1, preceding=0.1, dates=0.5)
 
 
@@ -84,8 +86,6 @@ def scaled(scores: FloatArray, how: str = "min-max") -> FloatArray:
         order = np.argsort(-scores, kind="stable")
         found = np.empty_like(scores)
         found[order] = 1 / (60 + np.arange(1, len(scores) + 1))
-    elif how == "shares of the maximum":
-        found = np.maximum(scores, 0) / high
     else:
         found = (scores - low) / (high - low)
     return np.asarray(found, np.float32)
@@ -279,6 +279,16 @@ def view_with_candidates(chat: str, memories: list[Memory], asked: Asked) -> Vie
     return view
 
 
+def read(archive: Path, size: str, scored: Callable[..., View]) -> Data:
+    given = list(given_views(archive, size))
+    with Pool(WORKERS) as pool:
+        views = pool.starmap(scored, [own for _, *own in given], chunksize=1)
+    found: Data = {name: [] for name in VIEWS}
+    for (name, *_), view in zip(given, views, strict=True):
+        found[name].append(view)
+    return found
+
+
 def changes(legs: Sequence[str], mix: Mix) -> Iterator[Change]:
     """What is tried: other scales, other words, and each candidate as a further leg."""
     yield Change("words with phrases", {leg: leg.replace("words", "phrases") for leg in WORDS})
@@ -301,26 +311,35 @@ def is_better(now: Measured, before: Measured) -> bool:
     return not loses and bool(apart.mean() > 2 * apart.std(ddof=1) / len(apart) ** 0.5)
 
 
+_data: Data = {}
+"""What the processes of a pool measure on."""
+
+
+def measure_here(mix: Mix) -> Measured:
+    return measure(_data, mix)
+
+
 def choose(data: Data) -> Mix:
     chosen = START
     candidates = sorted(data["message"][0].legs[0])
-    while True:
-        before = measure(data, chosen)
-        print("\n" + head("change") + "\n" + line("none", before))
-        better = {}
-        for change in changes(candidates, chosen):
-            if (mix := change.of(chosen)) is None:
-                continue
-            now = measure(data, mix)
-            passes = is_better(now, before)
-            print(line(change.label, now), difference(now, before), "passes" if passes else "")
-            if passes:
-                better[now.overall] = change.label, mix
-        if not better:
-            print("\nno change passes")
-            return chosen
-        label, chosen = better[max(better)]
-        print(f"\ntaken: {label}")
+    with Pool(WORKERS, _data.update, (data,)) as pool:
+        while True:
+            tried = [(one.label, one.of(chosen)) for one in changes(candidates, chosen)]
+            mixes = {label: mix for label, mix in tried if mix}
+            before, *found = pool.map(measure_here, [chosen, *mixes.values()], chunksize=1)
+            names, rule = head("change").splitlines()
+            print(f"\n{names} difference |\n{rule}---|\n{line('none', before)} |")
+            better = {}
+            for (label, mix), now in zip(mixes.items(), found, strict=True):
+                passes = is_better(now, before)
+                print(line(label, now), difference(now, before), "passes |" if passes else "|")
+                if passes:
+                    better[now.overall] = label, mix
+            if not better:
+                print("\nno change passes")
+                return chosen
+            label, chosen = better[max(better)]
+            print(f"\ntaken: {label}", flush=True)
 
 
 def main(chosen_on: Path, held_out: Path) -> None:
