@@ -319,8 +319,9 @@ def measure_here(mix: Mix) -> Measured:
     return measure(_data, mix)
 
 
-def choose(data: Data) -> Mix:
-    chosen = START
+def choose(data: Data) -> dict[str, Mix]:
+    """The mix before all changes, and after each that is taken."""
+    steps, chosen = {"before": START}, START
     candidates = sorted(data["message"][0].legs[0])
     with Pool(WORKERS, _data.update, (data,)) as pool:
         while True:
@@ -337,23 +338,26 @@ def choose(data: Data) -> Mix:
                     better[now.overall] = label, mix
             if not better:
                 print("\nno change passes")
-                return chosen
+                return steps
             label, chosen = better[max(better)]
+            steps[label] = chosen
             print(f"\ntaken: {label}", flush=True)
 
 
 def main(chosen_on: Path, held_out: Path) -> None:
     data = read(chosen_on, "100K", view_with_candidates)
-    chosen = choose(data)
-    print(f"\nchosen: {chosen}\n")
+    steps = choose(data)
+    *_, now = steps.values()
+    print(f"\nchosen: {now}\n")
+    rows = {"bm25": Mix(("words of the whole",)), "hybrid": Mix(HYBRID)} | steps
     for name, other in (("100K", data), ("500K, held out", read(held_out, "500K", view_of_system))):
         print(head(f"BEAM {name}"))
-        rows = {"bm25": Mix(("words of the whole",)), "hybrid": Mix(HYBRID), "before": START}
-        found = {label: measure(other, mix) for label, mix in (rows | {"now": chosen}).items()}
+        found = {label: measure(other, mix) for label, mix in rows.items()}
         for label, one in found.items():
             print(line(label, one))
+        *_, last = found.values()
         for label in ("hybrid", "before"):
-            print(f"\nnow against {label}: {difference(found['now'], found[label])}")
+            print(f"\nnow against {label}: {difference(last, found[label])}")
         print()
 
 
