@@ -1,9 +1,10 @@
-"""Choose the multigrain system's legs and weights on BEAM, data that no report of ours is made on.
+"""Choose the grains and weights of multigrain on BEAM, data that no report of ours is made on.
 
 Usage: python benchmarks/choose_grains.py BEAM_100K.tar.xz BEAM_500K.tar.xz
 Four views of each chat: messages, the user's messages alone, rounds, and blocks of 20 messages.
 The choice is made on 100K by rules that are printed with what they decide; then 500K, which took no
-part, is measured once. Prints the log that docs/decisions/0042 quotes.
+part, is measured once. Prints the log that docs/decisions/0042 quotes. What was chosen after that,
+without which it scores here, is in choose_ranking.py.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def view_of(
 
 
 def scored_view(chat: str, memories: list[Memory], asked: list[tuple[Question, set[str]]]) -> View:
-    system = Multigrain(cache=False)
+    system = Multigrain(phrases=False, best=1, cache=False)
     system.reset(chat)
     system.remember(memories)
     system.ready()
@@ -104,8 +105,10 @@ def scored_view(chat: str, memories: list[Memory], asked: list[tuple[Question, s
     )
 
 
-def read(archive: Path, size: str) -> dict[str, list[View]]:
-    found: dict[str, list[View]] = {name: [] for name in VIEWS}
+def given_views(
+    archive: Path, size: str
+) -> Iterator[tuple[str, str, list[Memory], list[tuple[Question, set[str]]]]]:
+    """The name of a view, its chat, its memories, and its questions with their evidence."""
     by_grain = [
         open_dataset("beam", archive, {"granularity": grain, "size": size}).scenarios()
         for grain in ("message", "turn")
@@ -116,7 +119,13 @@ def read(archive: Path, size: str) -> dict[str, list[View]]:
             memories, place = view_of(name, messages, list(in_rounds.memories))
             questions = in_rounds.questions if name == "turn" else whole.questions
             asked = [(q, {place[id] for id in q.evidence if id in place}) for q in questions]
-            found[name].append(scored_view(whole.id, memories, [one for one in asked if one[1]]))
+            yield name, whole.id, memories, [one for one in asked if one[1]]
+
+
+def read(archive: Path, size: str) -> dict[str, list[View]]:
+    found: dict[str, list[View]] = {name: [] for name in VIEWS}
+    for name, chat, memories, asked in given_views(archive, size):
+        found[name].append(scored_view(chat, memories, asked))
     return found
 
 

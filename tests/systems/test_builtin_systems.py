@@ -550,6 +550,7 @@ def test_each_distinct_text_is_computed_once_and_counted(
         ("hybrid,rrf_k=-1", r"rrf_k=-1: must be 0 or more"),
         ("hybrid,chunk=0", r"chunk=0: a chunk must have at least one word"),
         ("multigrain,passage=0", r"passage=0: a passage must have at least one word"),
+        ("multigrain,best=0", r"best=0: must be the number of passages, or 1 for no such leg"),
         ("multigrain,neighbours=-1", r"neighbours=-1\.0: their share must be 0 \(off\) or more"),
         ("multigrain,dates=nan", r"dates=nan: the weight of dates must be 0 \(off\) or more"),
         (

@@ -1,4 +1,4 @@
-"""The multigrain system: its six legs, neighbours, and the days a query means."""
+"""The multigrain system: its legs, phrases, neighbours, and the days a query means."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mnemoscope.models.embedders import embed_query, load_embedder
 from mnemoscope.systems.builtin.bm25 import Bm25
 from mnemoscope.systems.builtin.dense import Dense
-from mnemoscope.systems.builtin.multigrain import Multigrain
+from mnemoscope.systems.builtin.multigrain import Multigrain, mean_of_best
 from mnemoscope.text.tokenize import chunks
 from mnemoscope.types import Memory, Query, Selector
 
@@ -42,29 +42,30 @@ def scaled(scores: Any) -> Any:
     return (scores - scores.min()) / (scores.max() - scores.min())
 
 
-def best_piece(kind: type[Bm25] | type[Dense], size: int) -> Any:
-    """The best score of each text's pieces, with each piece as a memory of its own."""
+def best_pieces(kind: type[Bm25] | type[Dense], size: int, count: int = 1) -> Any:
+    """The mean of the best scores of each text's pieces, each piece as a memory of its own."""
     pieces = [chunks(text, size) for text in TEXTS]
     retriever = kind(cache=False)
     retriever.reset("scope")
     retriever.remember(memories(*(piece for own in pieces for piece in own)))
     retriever.ready()
-    starts = np.cumsum([0, *map(len, pieces)])[:-1]
-    return scaled(np.maximum.reduceat(retriever.scores(QUESTION), starts))
+    scores = np.split(retriever.scores(QUESTION), np.cumsum([len(own) for own in pieces])[:-1])
+    return scaled(np.array([np.sort(own)[-count:].mean() for own in scores]))
 
 
 def test_the_score_is_the_mean_of_words_and_vectors_at_three_grains() -> None:
-    system = holding(memories(*TEXTS), chunk=20, passage=8)
+    system = holding(memories(*TEXTS), chunk=20, passage=8, phrases=False)
     embedder = load_embedder("wordllama")
     sums = [embedder.embed(chunks(text, 20)).sum(axis=0) for text in TEXTS]
     means = np.array([one / (np.linalg.norm(one) or 1) for one in sums])
     expected = {
-        "words of the whole": best_piece(Bm25, 10**6),
-        "words of a chunk": best_piece(Bm25, 20),
-        "words of a passage": best_piece(Bm25, 8),
+        "words of the whole": best_pieces(Bm25, 10**6),
+        "words of a chunk": best_pieces(Bm25, 20),
+        "words of a passage": best_pieces(Bm25, 8),
         "vectors of the whole": scaled(means @ embed_query(embedder, QUESTION.text)),
-        "vectors of chunks": best_piece(Dense, 20),
-        "vectors of passages": best_piece(Dense, 8),
+        "vectors of chunks": best_pieces(Dense, 20),
+        "vectors of passages": best_pieces(Dense, 8),
+        "vectors of several passages": best_pieces(Dense, 8, 3),
     }
     legs = system.legs(QUESTION)
     assert legs.keys() == expected.keys()
@@ -72,6 +73,37 @@ def test_the_score_is_the_mean_of_words_and_vectors_at_three_grains() -> None:
         assert legs[name] == pytest.approx(own, abs=2e-3), name
     mean = np.mean(list(legs.values()), axis=0)
     assert system.scores(QUESTION) == pytest.approx(mean, abs=1e-6)
+
+
+def test_with_one_best_passage_there_is_no_leg_of_several() -> None:
+    known = holding(memories(*TEXTS), passage=8)
+    assert len(known.legs(QUESTION)) == 7
+    single = holding(memories(*TEXTS), passage=8, best=1)
+    assert single.legs(QUESTION).keys() == known.legs(QUESTION).keys() - {
+        "vectors of several passages"
+    }
+
+
+def test_words_side_by_side_count_more_than_the_same_words_apart() -> None:
+    together = "Dmitri hid the silver key. A violin was there too."
+    apart = "Dmitri hid the key. A silver violin was there too."
+    given = memories(apart, together)
+    off = holding(given, phrases=False).legs(Query("silver key"))
+    on = holding(given).legs(Query("silver key"))
+    for name in ("words of the whole", "words of a chunk", "words of a passage"):
+        assert off[name].tolist() == [0, 0]
+        assert on[name].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_the_mean_of_the_best_is_that_of_each_group(count: int) -> None:
+    rng = np.random.default_rng(5)
+    sizes = [1, 4, 2, 7, 3]
+    scores = rng.integers(0, 4, sum(sizes)).astype(np.float32)  # with many equal scores
+    starts = np.cumsum([0, *sizes])[:-1]
+    groups = np.split(scores, starts[1:])
+    expected = [np.sort(own)[-count:].mean() for own in groups]
+    assert mean_of_best(scores, starts, count) == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_short_memory_gets_shares_of_those_beside_it_in_its_session() -> None:

@@ -1,15 +1,18 @@
 """Lexical and semantic search at three grains at once, with the dates that a query means.
 
 A memory is scored as a whole, by its best chunk and by its best short passage, each by words and by
-vectors. The min–max scores of these six legs have equal weights. A short memory also gets a share
-of the scores of the memories beside it in its session, and a memory of a day that the query means
-gets a bonus. The choice was made on BEAM, which our reports do not use (docs/decisions/0042).
+vectors, and by the vectors of its best three passages. Two words side by side count as a word of
+their own. The min–max scores of these seven legs have equal weights. A short memory also gets a
+share of the scores of the memories beside it in its session, and a memory of a day that the query
+means gets a bonus. The choices were made on BEAM, which our reports do not use (docs/decisions/0042
+and 0044).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -41,25 +44,30 @@ class Multigrain(Scored):
         model: str = "wordllama",
         chunk: int = CHUNK_WORDS,
         passage: int = PASSAGE_WORDS,
+        phrases: bool = True,
+        best: int = 3,
         neighbours: float = 0.1,
         dates: float = 0.5,
         cache: bool = True,
     ) -> None:
         if passage < 1:
             raise UsageError(f"passage={passage}: a passage must have at least one word")
+        if best < 1:
+            raise UsageError(f"best={best}: must be the number of passages, or 1 for no such leg")
         if not neighbours >= 0:
             raise UsageError(f"neighbours={neighbours}: their share must be 0 (off) or more")
         if not dates >= 0:
             raise UsageError(f"dates={dates}: the weight of dates must be 0 (off) or more")
         self.chunk = chunk
+        self.best = best
         self.neighbours = neighbours
         self.dates = dates
         self.retrievers: dict[str, Scored] = {
-            "words of the whole": Bm25(cache=cache),
-            "words of a chunk": ChunkBm25(chunk, cache),
-            "words of a passage": ChunkBm25(passage, cache),
+            "words of the whole": GrainBm25(None, phrases, cache),
+            "words of a chunk": GrainBm25(chunk, phrases, cache),
+            "words of a passage": GrainBm25(passage, phrases, cache),
             "vectors of chunks": GrainDense(model=model, chunk=chunk, cache=cache),
-            "vectors of passages": Dense(model=model, chunk=passage, cache=cache),
+            "vectors of passages": PassageDense(model=model, chunk=passage, cache=cache),
         }
 
     def identity(self) -> dict[str, Any]:
@@ -98,11 +106,14 @@ class Multigrain(Scored):
         return scores
 
     def legs(self, query: Query) -> dict[str, FloatArray]:
-        """The scores of the six legs, from 0 for the worst memory to 1 for the best."""
+        """The scores of the legs, from 0 for the worst memory to 1 for the best."""
         found: dict[str, FloatArray] = {}
         for name, retriever in self.retrievers.items():
             if isinstance(retriever, GrainDense):
                 found[name], found["vectors of the whole"] = retriever.best_and_mean(query)
+            elif isinstance(retriever, PassageDense) and self.best > 1:
+                found[name], several = retriever.best_and_mean_of_best(query, self.best)
+                found["vectors of several passages"] = several
             else:
                 found[name] = retriever.scores(query)
         return {name: _min_max(own) for name, own in found.items()}
@@ -168,21 +179,28 @@ def _min_max(scores: FloatArray) -> FloatArray:
     return scaled
 
 
-class ChunkBm25(Bm25):
-    """BM25 over chunks; a memory scores as its best chunk."""
+def with_phrases(stems: list[str]) -> list[str]:
+    """The stems, and each two of them that are side by side, whatever stop words stood between."""
+    return stems + [f"{first} {second}" for first, second in pairwise(stems)]
 
-    def __init__(self, chunk: int, cache: bool) -> None:
+
+class GrainBm25(Bm25):
+    """BM25 over whole memories or over chunks; a memory scores as its best chunk."""
+
+    def __init__(self, chunk: int | None, phrases: bool, cache: bool) -> None:
         super().__init__(cache=cache)
         self._chunk = chunk
+        self._phrases = phrases
 
     def clear(self) -> None:
         super().clear()
         self._sizes = GrowingArray(np.int64)
 
     def add(self, memories: Sequence[Memory]) -> None:
-        pieces = [chunks(memory.text, self._chunk) for memory in memories]
+        pieces = [self._pieces(memory.text) for memory in memories]
         self._sizes.append(np.array([len(own) for own in pieces], np.int64))
-        self._index.add(self._tokens.of([piece for own in pieces for piece in own]))
+        stems = self._tokens.of([piece for own in pieces for piece in own])
+        self._index.add(list(map(self._terms, stems)))
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         self._index.keep(np.repeat(kept, self._sizes.values))
@@ -195,8 +213,38 @@ class ChunkBm25(Bm25):
 
     def scores(self, query: Query) -> FloatArray:
         sizes = self._sizes.values
-        best: FloatArray = np.maximum.reduceat(super().scores(query), np.cumsum(sizes) - sizes)
+        scores = self._index.scores(self._terms(self._tokenise(query.text)))
+        best: FloatArray = np.maximum.reduceat(scores, np.cumsum(sizes) - sizes)
         return best
+
+    def _pieces(self, text: str) -> list[str]:
+        return [text] if self._chunk is None else chunks(text, self._chunk)
+
+    def _terms(self, stems: list[str]) -> list[str]:
+        return with_phrases(stems) if self._phrases else stems
+
+
+class PassageDense(Dense):
+    """Cosine similarity by the best passage, and by the mean of the best few."""
+
+    def best_and_mean_of_best(self, query: Query, count: int) -> tuple[FloatArray, FloatArray]:
+        similar, starts = self.similar(query), self._starts.values
+        return np.maximum.reduceat(similar, starts), mean_of_best(similar, starts, count)
+
+
+def mean_of_best(scores: FloatArray, starts: NDArray[np.int64], count: int) -> FloatArray:
+    """The mean of the highest `count` scores of each group, or of all in a smaller group."""
+    sizes = np.diff(starts, append=len(scores))
+    owners = np.repeat(np.arange(len(starts)), sizes)
+    left, total = scores.copy(), np.zeros(len(starts), np.float32)
+    for rank in range(min(count, int(sizes.max()))):
+        best = np.maximum.reduceat(left, starts)
+        total += np.where(sizes > rank, best, 0)
+        places = np.flatnonzero(left == best[owners])
+        # Of equal scores in a group only the first is used up.
+        left[places[np.diff(owners[places], prepend=-1) > 0]] = -np.inf
+    total /= np.minimum(sizes, count)
+    return total
 
 
 class GrainDense(Dense):
