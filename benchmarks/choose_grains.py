@@ -1,10 +1,9 @@
-"""Choose the grains and weights of multigrain on BEAM, data that no report of ours is made on.
+"""Choose the multigrain system's legs and weights on BEAM, data that no report of ours is made on.
 
 Usage: python benchmarks/choose_grains.py BEAM_100K.tar.xz BEAM_500K.tar.xz
 Four views of each chat: messages, the user's messages alone, rounds, and blocks of 20 messages.
 The choice is made on 100K by rules that are printed with what they decide; then 500K, which took no
-part, is measured once. Prints the log that docs/decisions/0042 quotes. What was chosen after that,
-without which it scores here, is in choose_ranking.py.
+part, is measured once. Prints the log that docs/decisions/0042 quotes.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ def view_of(
 
 
 def scored_view(chat: str, memories: list[Memory], asked: list[tuple[Question, set[str]]]) -> View:
-    system = Multigrain(phrases=False, best=1, cache=False)
+    system = Multigrain(cache=False)
     system.reset(chat)
     system.remember(memories)
     system.ready()

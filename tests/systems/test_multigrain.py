@@ -54,7 +54,7 @@ def best_pieces(kind: type[Bm25] | type[Dense], size: int, count: int = 1) -> An
 
 
 def test_the_score_is_the_mean_of_words_and_vectors_at_three_grains() -> None:
-    system = holding(memories(*TEXTS), chunk=20, passage=8, phrases=False)
+    system = holding(memories(*TEXTS), chunk=20, passage=8, best=3)
     embedder = load_embedder("wordllama")
     sums = [embedder.embed(chunks(text, 20)).sum(axis=0) for text in TEXTS]
     means = np.array([one / (np.linalg.norm(one) or 1) for one in sums])
@@ -76,9 +76,9 @@ def test_the_score_is_the_mean_of_words_and_vectors_at_three_grains() -> None:
 
 
 def test_with_one_best_passage_there_is_no_leg_of_several() -> None:
-    known = holding(memories(*TEXTS), passage=8)
+    known = holding(memories(*TEXTS), passage=8, best=3)
     assert len(known.legs(QUESTION)) == 7
-    single = holding(memories(*TEXTS), passage=8, best=1)
+    single = holding(memories(*TEXTS), passage=8)
     assert single.legs(QUESTION).keys() == known.legs(QUESTION).keys() - {
         "vectors of several passages"
     }
@@ -88,8 +88,8 @@ def test_words_side_by_side_count_more_than_the_same_words_apart() -> None:
     together = "Dmitri hid the silver key. A violin was there too."
     apart = "Dmitri hid the key. A silver violin was there too."
     given = memories(apart, together)
-    off = holding(given, phrases=False).legs(Query("silver key"))
-    on = holding(given).legs(Query("silver key"))
+    off = holding(given).legs(Query("silver key"))
+    on = holding(given, phrases=True).legs(Query("silver key"))
     for name in ("words of the whole", "words of a chunk", "words of a passage"):
         assert off[name].tolist() == [0, 0]
         assert on[name].tolist() == [0, 1]

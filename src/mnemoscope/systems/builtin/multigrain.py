@@ -1,11 +1,11 @@
 """Lexical and semantic search at three grains at once, with the dates that a query means.
 
 A memory is scored as a whole, by its best chunk and by its best short passage, each by words and by
-vectors, and by the vectors of its best three passages. Two words side by side count as a word of
-their own. The min–max scores of these seven legs have equal weights. A short memory also gets a
-share of the scores of the memories beside it in its session, and a memory of a day that the query
-means gets a bonus. The choices were made on BEAM, which our reports do not use (docs/decisions/0042
-and 0044).
+vectors. The min–max scores of these six legs have equal weights. A short memory also gets a share
+of the scores of the memories beside it in its session, and a memory of a day that the query means
+gets a bonus. The choice was made on BEAM, which our reports do not use (docs/decisions/0042). Two
+options are better on BEAM and worse on LoCoMo's sessions, so they are off: phrases, and a leg of
+the best few passages (docs/decisions/0044).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Multigrain(Scored):
         model: str = "wordllama",
         chunk: int = CHUNK_WORDS,
         passage: int = PASSAGE_WORDS,
-        phrases: bool = True,
-        best: int = 3,
+        phrases: bool = False,
+        best: int = 1,
         neighbours: float = 0.1,
         dates: float = 0.5,
         cache: bool = True,
