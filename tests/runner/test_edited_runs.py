@@ -427,9 +427,7 @@ def test_no_mutation_of_a_run_goes_unnoticed(
 
 def run_recency(world: World) -> None:
     """What the command does for its first system alone, without reading a command line."""
-    ms.run(
-        "locomo", data=world.data, out=world.out, systems="recency", baselines=False, workers=1
-    )
+    ms.run("locomo", data=world.data, out=world.out, systems="recency", baselines=False, workers=1)
 
 
 def killed_while_it_writes(world: World, write: int, *, replaced: bool) -> bool:

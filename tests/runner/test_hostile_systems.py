@@ -35,7 +35,7 @@ def in_worker(kind: type) -> Plan:
 def in_child(kind: type) -> Plan:
     """The system in a child process, as `module:Class`."""
     module = "mnemoscope.connectors.serve_stdio"
-    command = f"{sys.executable} -m {module} harmful_systems:{kind.__name__}"
+    command = f"{sys.executable} -S -m {module} harmful_systems:{kind.__name__}"
     return plan(Spec.labelled(f"{kind.__name__}=stdio:{command},live=on"))
 
 
