@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.crashing_server import restarted
@@ -33,6 +33,9 @@ from mnemoscope.connectors.recall_bench_days import Day, DayIndex, day_memory
 from mnemoscope.serving.sessions import NoSuchSession, Sessions
 from mnemoscope.systems.loader import Driver, plan
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Selector
+
+if TYPE_CHECKING:
+    from tests.conftest import StartCommand
 
 MEMORIES = [Memory(f"m{number}", f"text {number}") for number in range(5)]
 KEY = "sk-secret-of-a-test"
@@ -84,23 +87,45 @@ def locomo(write_locomo: Callable[..., Path], tmp_path_factory: pytest.TempPathF
     return write_locomo(place, conversations=4, sessions=6, questions=5)
 
 
-def journals(data: Path, out: Path, *systems: str, **environment: str) -> list[bytes]:
-    """The records of each system in a run with two workers."""
+Journals = Callable[..., list[bytes]]
+
+
+def command(data: Path, out: Path, *systems: str) -> list[object]:
+    """A run of the systems with two workers."""
     words = ["run", "locomo", "--data", data, "--out", out, "--depth", 10, "--workers", 2]
-    words += [part for system in systems for part in ("--system", system)]
-    done = mnemoscope(*words, "--no-arms", **environment)
-    assert done.returncode == 0, done.stderr
+    return [*words, *(part for one in systems for part in ("--system", one)), "--no-arms"]
+
+
+def records(out: Path, *systems: str) -> list[bytes]:
     return [(out / Spec.parse(one).slug / "trials.jsonl").read_bytes() for one in systems]
 
 
 @pytest.fixture(scope="module")
-def in_process(locomo: Path, tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+def journals(start_command: StartCommand) -> Journals:
+    """The records of each system in such a run."""
+
+    def journals(data: Path, out: Path, *systems: str) -> list[bytes]:
+        run = start_command(command(data, out, *systems))
+        assert run.wait() == 0, run.output
+        return records(out, *systems)
+
+    return journals
+
+
+@pytest.fixture(scope="module")
+def in_process(
+    journals: Journals, locomo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> list[bytes]:
     """The records of bm25 and fts5 in process."""
     return journals(locomo, tmp_path_factory.mktemp("in"), "bm25", "fts5,variant=product")
 
 
 def test_a_run_through_the_connector_records_what_one_in_process_does(
-    bm25: Listening, in_process: list[bytes], locomo: Path, tmp_path: Path
+    bm25: Listening,
+    in_process: list[bytes],
+    journals: Journals,
+    locomo: Path,
+    tmp_path: Path,
 ) -> None:
     with served(*ours("grpc", "fts5,variant=product")) as fts5:
         connectors = [f"grpc:{server.address}" for server in (bm25, fts5)]
@@ -114,13 +139,15 @@ def test_the_example_in_python_ranks_as_the_same_system_in_process(
     example: Served, locomo: Path, tmp_path: Path
 ) -> None:
     systems = ("python_adapter:SharedWords", f"grpc:{example.address}")
-    inside, outside = journals(locomo, tmp_path, *systems, PYTHONPATH=str(EXAMPLES))
+    done = mnemoscope(*command(locomo, tmp_path, *systems), PYTHONPATH=str(EXAMPLES))
+    assert done.returncode == 0, done.stderr
+    inside, outside = records(tmp_path, *systems)
     assert inside.count(b'"answered"') == 20
     assert outside == inside
 
 
 def test_a_server_that_dies_and_comes_back_in_a_run_changes_nothing_recorded(
-    in_process: list[bytes], locomo: Path, tmp_path: Path
+    in_process: list[bytes], journals: Journals, locomo: Path, tmp_path: Path
 ) -> None:
     with restarted("grpc", tmp_path / "calls") as (address, ends):
         [recorded] = journals(locomo, tmp_path / "out", f"grpc:{address}")

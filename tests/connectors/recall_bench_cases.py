@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
 from tests.connectors.grpc_servers import EXAMPLES, PROTOS, TROUBLED, Listening, heard, here
-from tests.connectors.served_processes import REPOSITORY, Served, mnemoscope, served
+from tests.connectors.served_processes import REPOSITORY, Served, served
 from tests.described import described
 from tests.optional import missing
 from tests.waiting import eventually
@@ -28,6 +28,9 @@ from mnemoscope.connectors.grpc import RECALL_BENCH
 from mnemoscope.connectors.grpc.channel import begin_grpc
 from mnemoscope.connectors.grpc.recall_bench_client import METHODS, RecallBench
 from mnemoscope.types import Answer, Memory, Query, Scalar
+
+if TYPE_CHECKING:
+    from tests.conftest import StartCommand
 
 MODULES = REPOSITORY / "tests" / "node" / "node_modules"
 PROTO = PROTOS / "recall_bench.proto"
@@ -72,18 +75,26 @@ def answers(out: Path, name: str) -> dict[tuple[str, str], str]:
     }
 
 
-def benchmark(life: Path, out: Path, system: str, reader: str, *more: str) -> int:
-    words = ["run", "personas", "--data", str(life), "--out", str(out), "--ranges", "6d,12d"]
-    words += ["--system", system, "--no-arms", "--no-heatmap-png", *more]
-    words += ["--reader", reader] if reader else []
-    return mnemoscope(*words).returncode
+Benchmark = Callable[[Path, Path, str, str], int]
+
+
+@pytest.fixture(scope="module")
+def benchmark(start_command: StartCommand) -> Benchmark:
+    """Run the benchmark with this system and reader; returns the exit code."""
+
+    def benchmark(life: Path, out: Path, system: str, reader: str) -> int:
+        words = ["run", "personas", "--data", str(life), "--out", str(out), "--ranges", "6d,12d"]
+        words += ["--system", system, "--no-arms", "--no-heatmap-png"]
+        return start_command([*words, *(["--reader", reader] if reader else [])]).wait()
+
+    return benchmark
 
 
 # Our client
 
 
 def test_a_benchmark_runs_against_an_adapter_in_javascript(
-    adapter: Served, life: Path, tmp_path: Path
+    adapter: Served, benchmark: Benchmark, life: Path, tmp_path: Path
 ) -> None:
     assert benchmark(life, tmp_path, f"recall-bench:{adapter.address}", "system") == 0
     said = answers(tmp_path, "recall-bench")
@@ -101,7 +112,7 @@ def test_the_identity_has_the_adapters_name_and_the_limits_of_the_protocol(adapt
     assert any("no hits" in note for note in planned.identity["notes"])
 
 
-def test_it_only_answers(adapter: Served, life: Path, tmp_path: Path) -> None:
+def test_it_only_answers(adapter: Served, benchmark: Benchmark, life: Path, tmp_path: Path) -> None:
     system = RecallBench(adapter.address)
     assert not any(hasattr(system, verb) for verb in ("recall", "retrieve", "forget", "fork"))
     assert benchmark(life, tmp_path, f"recall-bench:{adapter.address}", "extractive") == 2
@@ -253,7 +264,7 @@ def test_a_system_that_answers_is_used_without_a_reader_and_gets_whole_days(
 
 
 def test_our_client_and_our_server_answer_as_a_run_in_process_does(
-    bm25: Listening, life: Path, tmp_path: Path
+    bm25: Listening, benchmark: Benchmark, life: Path, tmp_path: Path
 ) -> None:
     assert benchmark(life, tmp_path / "in", "bm25", "extractive") == 0
     assert benchmark(life, tmp_path / "out", f"grpc://{bm25.address}", "") == 0

@@ -3,24 +3,20 @@
 They answer like `hostile_systems.Plain`, and do harm when a question has the word "trouble" in it,
 or where their name says. `EXPECTED` has the true status of each. The tests give them to a run as
 classes, and start them as `serve_stdio harmful_systems:Name`.
+
+More than a hundred processes import this module, so what few systems need is imported in them.
 """
 
 from __future__ import annotations
 
 import atexit
 import builtins
-import decimal
 import errno
 import gc
 import itertools
-import json
-import locale
-import logging
 import os
-import random
 import resource
 import signal
-import socket
 import stat
 import sys
 import threading
@@ -29,11 +25,18 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
+if TYPE_CHECKING:
+    from mnemoscope.types import Memory, Query, Selector
 
 FOREVER = 3600.0
+
+
+def hit(id: str, **fields: Any) -> Any:
+    from mnemoscope.types import Hit
+
+    return Hit(id, **fields)
 
 
 class Harmless:
@@ -174,12 +177,12 @@ class ReturnsSurrogateId(Harmless):
 
 class ReturnsSurrogateText(Harmless):
     def trouble(self, found: list[str]) -> Any:
-        return [Hit(id, text="half \ud800") for id in found]
+        return [hit(id, text="half \ud800") for id in found]
 
 
 class ReturnsSurrogateSource(Harmless):
     def trouble(self, found: list[str]) -> Any:
-        return [Hit("fact", sources=("\ud800",))]
+        return [hit("fact", sources=("\ud800",))]
 
 
 class ReturnsAnIdOfAMegabyte(Harmless):
@@ -207,7 +210,7 @@ class ReturnsAGenerator(Harmless):
 
 class ReturnsAHugeText(Harmless):
     def trouble(self, found: list[str]) -> Any:
-        return [Hit(found[0], text="x" * (65 << 20))]
+        return [hit(found[0], text="x" * (65 << 20))]
 
 
 class ReturnsHugeSources(Harmless):
@@ -237,7 +240,7 @@ class ReturnsTouchyIds(Harmless):
 
 class ReturnsTouchyHits(Harmless):
     def trouble(self, found: list[str]) -> Any:
-        return [Hit(Touchy(id), text=Touchy("own")) for id in found]
+        return [hit(Touchy(id), text=Touchy("own")) for id in found]
 
 
 class Shapeless:
@@ -256,7 +259,7 @@ class ReturnsWhatCannotBeShown(Harmless):
 class ReturnsShapelessSources(Harmless):
     def trouble(self, found: list[str]) -> Any:
         sources: Any = Shapeless()
-        return [Hit(found[0], sources=sources)]
+        return [hit(found[0], sources=sources)]
 
 
 class ReturnsNan(Harmless):
@@ -289,6 +292,8 @@ class HangsInReady(Harmless):
 
 class RejectsWithSurrogates(Harmless):
     def remember(self, memories: Sequence[Memory]) -> Any:
+        from mnemoscope.types import Receipt
+
         super().remember(memories)
         return Receipt(rejected={"\ud800": "\udfff"})
 
@@ -398,6 +403,8 @@ class WritesToSockets(Harmless):
     """Writes nonsense to every socket that it has inherited."""
 
     def trouble(self, found: list[str]) -> Any:
+        import socket
+
         for number in (int(one.name) for one in Path("/proc/self/fd").iterdir()):
             with suppress(OSError):
                 if stat.S_ISSOCK(os.fstat(number).st_mode):
@@ -460,6 +467,10 @@ class ChangesTheInterpreter(Harmless):
     """Changes what all code in its process uses."""
 
     def remember(self, memories: Sequence[Memory]) -> Any:
+        import decimal
+        import locale
+        import random
+
         gc.disable()
         random.seed(0)
         decimal.getcontext().prec = 1
@@ -474,6 +485,8 @@ class PatchesTheHarness(Harmless):
     """Replaces functions of the harness and of Python, as far as it can."""
 
     def remember(self, memories: Sequence[Memory]) -> Any:
+        import json
+
         from mnemoscope.runner.trial_builder import TrialBuilder
         from mnemoscope.systems.builtin.bm25 import Bm25
         from mnemoscope.text import token_estimate
@@ -488,6 +501,8 @@ class PatchesTheHarness(Harmless):
 
 class FloodsStderr(Harmless):
     def trouble(self, found: list[str]) -> Any:
+        import logging
+
         warnings.warn("once \x1b[2J", stacklevel=1)
         for number in range(1000):
             logging.getLogger("flood").error("line %s", number)

@@ -16,8 +16,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
 
 if TYPE_CHECKING:
@@ -180,6 +178,8 @@ class Pairs(Plain):
 
 class NumpyPairs(Plain):
     def trouble(self, found: list[str]) -> Any:
+        import numpy as np  # most systems of this module do without, and each host imports it
+
         scores = np.array([0.5, 0.25, 0.125], dtype=np.float32)
         return list(zip(np.array(found, dtype=np.int64), scores, strict=True))
 
@@ -229,6 +229,8 @@ class LooselyTypedHits(Plain):
     """Hits of wrong types that can still be read."""
 
     def trouble(self, found: list[str]) -> Any:
+        import numpy as np
+
         first: Any = int(found[0])
         score: Any = np.float32(0.5)
         sources: Any = [found[1]]

@@ -35,7 +35,7 @@ def in_worker(kind: type) -> Plan:
 def in_child(kind: type) -> Plan:
     """The system in a child process, as `module:Class`."""
     module = "mnemoscope.connectors.serve_stdio"
-    command = f"{sys.executable} -m {module} harmful_systems:{kind.__name__}"
+    command = f"{sys.executable} -S -m {module} harmful_systems:{kind.__name__}"
     return plan(Spec.labelled(f"{kind.__name__}=stdio:{command},live=on"))
 
 
@@ -44,11 +44,13 @@ def by_name(kind: type) -> Plan:
     return plan(Spec.labelled(f"{kind.__name__}=harmful_systems:{kind.__name__}"))
 
 
-def ran(plans: Sequence[Plan], out: Path, limits: Limits = LIMITS) -> dict[str, RunDirectory]:
+def ran(
+    plans: Sequence[Plan], out: Path, limits: Limits = LIMITS, workers: int = 2
+) -> dict[str, RunDirectory]:
     """The runs of these systems, and that of bm25 beside them, by name."""
     bm25 = plan(Spec("bm25"))
     made = Made((scenario(0), scenario(1)))
-    runs = run(made, [*plans, bm25], out, Settings(depth=3, workers=2, limits=limits))
+    runs = run(made, [*plans, bm25], out, Settings(depth=3, workers=workers, limits=limits))
     return {one.path.name: one for one in runs}
 
 
@@ -125,15 +127,17 @@ def test_there_are_at_least_forty_hostile_systems() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "kinds"),
+    ("host", "kinds", "workers"),
     [
-        *((in_child, IN_CHILD[group::2]) for group in range(2)),
-        *((by_name, SYSTEMS[group::GROUPS]) for group in range(GROUPS)),
+        *((in_child, IN_CHILD[group::2], 2) for group in range(2)),
+        # With one worker, all of them and bm25 are asked by the same process.
+        *((by_name, SYSTEMS[group::GROUPS], 1) for group in range(GROUPS)),
     ],
 )
 def test_a_hostile_system_by_name_gets_its_true_status_and_changes_nothing_beside_it(
     host: Callable[[type[Harmless]], Plan],
     kinds: list[type[Harmless]],
+    workers: int,
     bm25_alone: bytes,
     tmp_path: Path,
     left: Path,
@@ -143,7 +147,7 @@ def test_a_hostile_system_by_name_gets_its_true_status_and_changes_nothing_besid
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), *sys.path]))
     kinds = [kind for kind in kinds if kind not in ONLY_IN_WORKER]
 
-    runs = ran([host(kind) for kind in kinds], tmp_path / "out")
+    runs = ran([host(kind) for kind in kinds], tmp_path / "out", workers=workers)
 
     for kind in kinds:
         status, _, everywhere, elsewhere = EXPECTED[kind]

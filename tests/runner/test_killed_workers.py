@@ -59,7 +59,7 @@ def killer(log: Path, numbers: Sequence[int], victims: Sequence[int]) -> Iterato
 
     def watch() -> None:
         left = dict(zip(numbers, victims, strict=True))
-        while left and not over.wait(0.002):
+        while left and not over.wait(0.01):
             lines = log.read_text().splitlines()
             for number in [number for number in left if number <= len(lines)]:
                 words = lines[number - 1].split()

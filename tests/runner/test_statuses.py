@@ -93,9 +93,12 @@ Put = Callable[..., Outcome]
 
 @pytest.fixture
 def put(tmp_path: Path) -> Put:
-    """Put the two scenarios to a system of hostile_systems, in the worker itself."""
+    """Put the two scenarios to a system of hostile_systems, in the worker itself.
 
-    def put(name: str, limits: Limits = Limits(), workers: int = 2) -> Outcome:
+    One worker gets both, so that what the system does in the first can harm the second.
+    """
+
+    def put(name: str, limits: Limits = Limits(), workers: int = 1) -> Outcome:
         plans = [plan_here(Spec.parse(f"hostile_systems:{name}"))]
         [finished] = run(
             Made(), plans, tmp_path / "out", Settings(depth=3, limits=limits, workers=workers)

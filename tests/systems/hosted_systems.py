@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from mnemoscope.systems.builtin.bm25 import Bm25
 from mnemoscope.types import Hit, Memory, Query
-
-
-class Bm25Copy(Bm25):
-    """The built-in one, as a third party would hand it in."""
 
 
 class Plain:
@@ -36,17 +28,6 @@ class Plain:
 
     def returned(self, ids: list[str]) -> Any:
         return ids
-
-
-class DiesOnce(Bm25):
-    """Its process is killed in the middle of a scenario, once."""
-
-    def recall(self, query: Query, k: int) -> list[Hit]:
-        marker = Path(os.environ["DIES_ONCE"])
-        if "q7" in query.text and not marker.exists():
-            marker.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().recall(query, k)
 
 
 class NeverReturns(Plain):
@@ -106,9 +87,21 @@ class Raises(Plain):
         }[self.what]
 
 
+def _pair(id: str) -> Any:
+    import numpy as np  # the hosts of the other systems start faster without
+
+    return id, np.float32(0.5)
+
+
+def _dict(id: str) -> Any:
+    import numpy as np
+
+    return {"id": np.int64(id), "score": np.float64(0.25), "text": "a text"}
+
+
 _SHAPES: dict[str, Callable[[str], Any]] = {
-    "pair": lambda id: (id, np.float32(0.5)),
-    "dict": lambda id: {"id": np.int64(id), "score": np.float64(0.25), "text": "a text"},
+    "pair": _pair,
+    "dict": _dict,
     "sources": lambda id: Hit(f"fact {id}", sources=(id,)),
     "surrogate": lambda id: {"id": id, "text": "half \ud800"},
     "surrogate id": lambda id: "\ud800" if id.endswith("3") else id,

@@ -46,6 +46,9 @@ def named(text: str) -> Spec:
     return Spec.parse(f"hosted_systems:{text}")
 
 
+BM25_COPY = Spec("hosted_bm25:Bm25Copy")
+
+
 def put(*specs: Spec, out: Path, **pipeline: Any) -> list[RunDirectory]:
     plans = [plan(spec) for spec in specs]
     settings = Settings(depth=3, workers=1)
@@ -53,11 +56,12 @@ def put(*specs: Spec, out: Path, **pipeline: Any) -> list[RunDirectory]:
 
 
 @pytest.fixture
-def driver() -> Iterator[Callable[[str], Driver]]:
+def driver() -> Iterator[Callable[[str | Spec], Driver]]:
     made: list[Driver] = []
 
-    def make(text: str) -> Driver:
-        made.append(Driver(plan(named(text)).build))
+    def make(system: str | Spec) -> Driver:
+        spec = named(system) if isinstance(system, str) else system
+        made.append(Driver(plan(spec).build))
         return made[-1]
 
     yield make
@@ -101,7 +105,7 @@ def test_a_class_given_from_python_is_hosted_if_another_process_can_import_it() 
 
 
 def test_a_hosted_copy_of_bm25_gives_the_same_bytes(locomo: Locomo, tmp_path: Path) -> None:
-    plans = [plan(Spec("bm25")), plan(named("Bm25Copy"))]
+    plans = [plan(Spec("bm25")), plan(BM25_COPY)]
 
     inside, copy = run(locomo, plans, tmp_path / "one", Settings(workers=1))
     settings, several = Settings(workers=2), Pipeline(parallelism=4)
@@ -122,7 +126,7 @@ def test_a_host_that_is_killed_is_replaced_and_the_bytes_are_the_same(
     locomo: Locomo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIES_ONCE", str(logs(tmp_path) / "died"))
-    plans = [plan(Spec("bm25")), plan(named("DiesOnce"))]
+    plans = [plan(Spec("bm25")), plan(Spec("hosted_bm25:DiesOnce"))]
 
     inside, mortal = run(locomo, plans, tmp_path / "out", Settings(workers=1))
 
@@ -133,7 +137,7 @@ def test_a_host_that_is_killed_is_replaced_and_the_bytes_are_the_same(
 
 
 def test_a_hosted_system_passes_the_conformance_kit() -> None:
-    results = check_system(plan(named("Bm25Copy")))
+    results = check_system(plan(BM25_COPY))
 
     assert {result.verdict for result in results} == {"passed"}
 
@@ -222,8 +226,8 @@ def test_several_questions_are_in_flight_in_one_host(tmp_path: Path) -> None:
     assert_answered_well(sorted(done.trials(), key=lambda trial: trial.question))
 
 
-def test_copies_and_forgetting_work_in_the_host(driver: Callable[[str], Driver]) -> None:
-    original = driver("Bm25Copy")
+def test_copies_and_forgetting_work_in_the_host(driver: Callable[[Spec], Driver]) -> None:
+    original = driver(BM25_COPY)
     original.begin("scope")
     original.remember(MEMORIES)
 
@@ -237,8 +241,8 @@ def test_copies_and_forgetting_work_in_the_host(driver: Callable[[str], Driver])
     assert [hit.id for hit in original.recall(asked, 3)] == ["1"]
 
 
-def test_a_copy_whose_host_ended_is_lost(driver: Callable[[str], Driver]) -> None:
-    original = driver("Bm25Copy")
+def test_a_copy_whose_host_ended_is_lost(driver: Callable[[Spec], Driver]) -> None:
+    original = driver(BM25_COPY)
     original.begin("scope")
     copy = original.fork()
     original.close()
@@ -249,7 +253,7 @@ def test_a_copy_whose_host_ended_is_lost(driver: Callable[[str], Driver]) -> Non
 
 
 def test_a_question_that_cannot_be_sent_does_not_end_the_host() -> None:
-    system: Any = Hosted("hosted_systems:Bm25Copy", named("Bm25Copy"))
+    system: Any = Hosted("hosted_bm25:Bm25Copy", BM25_COPY)
     system.reset("scope")
 
     with pytest.raises(Exception, match="recall: a text cannot be sent as UTF-8"):
@@ -260,7 +264,7 @@ def test_a_question_that_cannot_be_sent_does_not_end_the_host() -> None:
 
 
 def test_a_reply_that_is_not_a_frame_loses_the_system() -> None:
-    system: Any = Hosted("hosted_systems:Bm25Copy", named("Bm25Copy"))
+    system: Any = Hosted("hosted_bm25:Bm25Copy", BM25_COPY)
     system.reset("scope")
     system._exchange._inbox += (1 << 31).to_bytes(4, "big")
 
@@ -282,8 +286,8 @@ def test_a_reply_that_is_not_a_frame_loses_the_system() -> None:
             "cannot import system 'no_such_module:Thing': ModuleNotFoundError",
         ),
         ("hosted_systems:Plane", "module 'hosted_systems' has no 'Plane'"),
-        ("hosted_systems:Bm25Copy,token=plain", "has no option 'token': did you mean 'tokens'"),
-        ("hosted_systems:Bm25Copy,k1=x", "k1=x is not a number"),
+        ("hosted_bm25:Bm25Copy,token=plain", "has no option 'token': did you mean 'tokens'"),
+        ("hosted_bm25:Bm25Copy,k1=x", "k1=x is not a number"),
         ("hosted_systems:OtherNames", r"has no remember\(memories\) method; did you mean its"),
         ("hosted_systems:one_object,a=1", "is an object and takes no options"),
     ],

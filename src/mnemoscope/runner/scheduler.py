@@ -101,6 +101,8 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         self._is_working = False
         self._hidden = ExitStack()
         self._hidden.enter_context(unreadable_memory())  # workers inherit it
+        if pipeline.answers:
+            import mnemoscope.runner.answer_and_judge  # noqa: F401 - here once, not in each worker
         self.workers: list[AnyWorker] = []
         self._next: WorkUnit | None = None
         """A unit that was read and waits for room."""
