@@ -36,6 +36,14 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
+def blank(page: Page) -> None:
+    """Make a page that an earlier test used like a new one."""
+    page.goto("about:blank")
+    page.context.clear_cookies()
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 1280, "height": 720})
+
+
 @cache
 def _axe() -> str:
     if not AXE.exists():

@@ -45,7 +45,7 @@ class _Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_site(tmp_path_factory.mktemp("site"))
+    return build_site(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,17 @@ import msgspec
 import pytest
 from tests.passed_exams import exam_summary
 
+from mnemoscope._store import run_directory
 from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.fingerprint import fingerprint, sha256_file
 from mnemoscope._store.journal_chain import CHAIN
 from mnemoscope._store.jsonl import encode_lines, write_json
-from mnemoscope._store.run_directory import RECORDED, JournalLine, RunDirectory
+from mnemoscope._store.run_directory import (
+    RECORDED,
+    JournalLine,
+    RunDirectory,
+    read_journal,
+)
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.analysis.verify import ALWAYS, block, verify
 from mnemoscope.cli.app import invoke
@@ -29,6 +35,23 @@ from mnemoscope.types import Isolation, Question, Trial
 Shared = Callable[[str], Path]
 PROTOCOL = "mnemoscope-retrieval-1"
 SYSTEM = "recency"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _equal_journals_are_decoded_once() -> Iterator[None]:
+    """Each test verifies a run and its three baselines, most of which it left as they were."""
+
+    known: dict[bytes, list[JournalLine]] = {}
+
+    def read(path: Path) -> Iterator[JournalLine]:
+        content = path.read_bytes()
+        if content not in known:
+            known[content] = list(read_journal(path))
+        return iter(known[content])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_directory, "read_journal", read)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,22 +36,59 @@ def extras(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
+DRIVER = """
+import json, os, sys
+import mnemoscope.analysis.compare, mnemoscope.api, mnemoscope.cli.run, mnemoscope.cli.show_runs
+import mnemoscope.datasets.personas, mnemoscope.judges.exam_store, mnemoscope.readers.extractive
+import mnemoscope.reports.run_report, mnemoscope.reports.run_tables, mnemoscope.runner.run
+from mnemoscope.cli import main
+for line in sys.stdin:
+    order = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        os.environ.update(order["environment"])
+        for file, name in enumerate(order["said"], 1):
+            os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), file)
+        sys.argv = ["mnemoscope", *order["arguments"]]
+        main()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    os.write(1, b"%d\\n" % os.waitstatus_to_exitcode(status))
+"""
+
+
 @pytest.fixture(scope="module")
-def mnemo(extras: Path) -> Run:
-    """The command, with the package on the path; it must end as said."""
+def mnemo(extras: Path) -> Iterator[Run]:
+    """The command, with the package on the path; it must end as said.
 
-    def run(*arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "mnemoscope", *arguments],
-            check=False,
-            env={**os.environ, "PYTHONPATH": f"{extras}{os.pathsep}{SOURCE}", "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == code, done.stderr
-        return done
+    Commands are forked from one process, which imported Mnemoscope and nothing of the package.
+    """
+    said = [str(extras.parent / name) for name in ("stdout", "stderr")]
+    with subprocess.Popen(
+        [sys.executable, "-c", DRIVER],
+        env={**os.environ, "PYTHONPATH": f"{extras}{os.pathsep}{SOURCE}", "COLUMNS": "200"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as driver:
+        assert driver.stdin is not None and driver.stdout is not None
 
-    return run
+        def run(*arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+            own = ("MNEMOSCOPE_DATA_HOME", "MNEMOSCOPE_PLUGINS")
+            order = {
+                "arguments": [str(argument) for argument in arguments],
+                "environment": {name: os.environ[name] for name in own if name in os.environ},
+                "said": said,
+            }
+            print(json.dumps(order), file=driver.stdin, flush=True)
+            assert driver.stdout is not None
+            ended = int(driver.stdout.readline())
+            out, err = (Path(name).read_text(encoding="utf-8") for name in said)
+            assert ended == code, err
+            return subprocess.CompletedProcess(arguments, ended, out, err)
+
+        yield run
+        driver.stdin.close()
 
 
 @pytest.fixture(scope="module")

@@ -199,6 +199,9 @@ def _finish(release: Release) -> None:
     write_notes(release, found)
 
 
+_BEFORE = {"ready": "begun", "complete": "ready"}
+
+
 @pytest.fixture(scope="session")
 def made(
     make_world: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
@@ -207,15 +210,22 @@ def made(
     root, known = tmp_path_factory.mktemp("releases"), dict[str, Path]()
 
     def make(stage: str, row: str, without: str, words: dict[str, str]) -> Path:
-        key = f"{stage} {row} {without} {sorted(words.items())}"
-        if key not in known:
-            folder = known[key] = root / str(len(known))
-            release = _begin(folder, make_world, row, words)
-            if stage != "begun":
+        left_out = "" if stage == "begun" else without
+        key = f"{stage} {row} {left_out} {sorted(words.items())}"
+        if key in known:
+            return known[key]
+        folder = root / key.replace("/", "_")
+        if stage == "begun":
+            _begin(folder, make_world, row, words)
+        else:
+            earlier = make(_BEFORE[stage], row, without, words)
+            release = Release.load(Path(shutil.copytree(earlier, folder)) / "release")
+            if stage == "ready":
                 _prepare(release, without)
-            if stage == "complete":
+            else:
                 _finish(release)
-        return known[key]
+        known[key] = folder
+        return folder
 
     return make
 

@@ -123,6 +123,7 @@ class Visit(NamedTuple):
 
 
 def visiting(browser: Browser, **options: Any) -> Iterator[Visit]:
+    """One page for the module, because a new one is a process."""
     context = browser.new_context(**options)
     problems: list[str] = []
     page = context.new_page()
@@ -139,14 +140,31 @@ def _elsewhere(url: str) -> list[str]:
     return [] if url.startswith("file:") else [url]
 
 
-@pytest.fixture
-def visit(browser: Browser) -> Iterator[Visit]:
+@pytest.fixture(scope="module")
+def wide(browser: Browser) -> Iterator[Visit]:
     yield from visiting(browser, viewport=WIDE, reduced_motion="reduce")
 
 
-@pytest.fixture
-def phone(browser: Browser) -> Iterator[Visit]:
+@pytest.fixture(scope="module")
+def narrow(browser: Browser) -> Iterator[Visit]:
     yield from visiting(browser, viewport=PHONE, color_scheme="dark", reduced_motion="reduce")
+
+
+def blank(visited: Visit) -> Visit:
+    """The page without what an earlier test did on it."""
+    visited.page.goto("about:blank")
+    visited.problems.clear()
+    return visited
+
+
+@pytest.fixture
+def visit(wide: Visit) -> Visit:
+    return blank(wide)
+
+
+@pytest.fixture
+def phone(narrow: Visit) -> Visit:
+    return blank(narrow)
 
 
 def test_filters_and_search_narrow_the_list_and_stand_in_the_address(
@@ -359,10 +377,11 @@ def test_twenty_thousand_questions_are_a_short_list_of_elements(
     assert page.locator("#detail .id").first.inner_text() == "q19999"
 
 
-def test_a_browser_that_cannot_unpack_the_questions_says_so(runs: Runs, visit: Visit) -> None:
-    visit.page.add_init_script("delete window.DecompressionStream")
-    visit.page.goto(f"file://{runs.judged / 'report.html'}")
-    said = visit.page.locator("#loading").inner_text()
+def test_a_browser_that_cannot_unpack_the_questions_says_so(runs: Runs, browser: Browser) -> None:
+    with browser.new_page() as page:  # its own: the script stays with the page
+        page.add_init_script("delete window.DecompressionStream")
+        page.goto(f"file://{runs.judged / 'report.html'}")
+        said = page.locator("#loading").inner_text()
     assert "too old" in said
     assert "questions.jsonl" in said
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.browser import blank
 from tests.viewer.viewed_runs import HOSTILE, LONG, SECRET, Breaks, Viewed
 
 import mnemoscope as ms
@@ -88,16 +89,26 @@ def viewed(recorded: Path) -> Iterator[Viewed]:
     server.close()
 
 
-@pytest.fixture
-def page(browser: Browser, viewed: Viewed) -> Iterator[Page]:
-    """A page that fails its test if a script error or a blocked resource is reported."""
+@pytest.fixture(scope="module")
+def tab(browser: Browser, viewed: Viewed) -> Iterator[tuple[Page, list[str]]]:
+    """One page for a module, because a new one is a process; with what went wrong on it."""
     context = browser.new_context(base_url=viewed.url, reduced_motion="reduce")
     opened = context.new_page()
     problems: list[str] = []
     opened.on("pageerror", lambda error: problems.append(str(error)))
     opened.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
-    yield opened
+    yield opened, problems
     context.close()
+
+
+@pytest.fixture
+def page(tab: tuple[Page, list[str]]) -> Iterator[Page]:
+    """A page that fails its test if a script error or a blocked resource is reported."""
+    opened, problems = tab
+    blank(opened)
+    problems.clear()
+    yield opened
+    opened.goto("about:blank")  # what the page still reports belongs to this test
     assert not problems
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -120,12 +121,18 @@ def load_protocol(name: str) -> Chosen:
         raise UsageError(f"unknown protocol {id!r}; choose one of {', '.join(protocol_names())}")
     file = files(__package__).joinpath(f"{id}.yaml")
     text = file.read_text(encoding="utf-8")
-    protocol = read_protocol(text, Path(file.name))
+    protocol = _packaged(text, file.name)
     variant = variant or next(iter(protocol.variants))
     if variant not in protocol.variants:
         known = ", ".join(protocol.variants)
         raise UsageError(f"{id} has no variant {variant!r}; choose one of {known}")
     return Chosen(protocol, variant, hashlib.sha256(text.encode()).hexdigest())
+
+
+@lru_cache(32)
+def _packaged(text: str, name: str) -> Protocol:
+    """A protocol of this package: `verify` and the release lint load each of them many times."""
+    return read_protocol(text, Path(name))
 
 
 def read_protocol(text: str, path: Path) -> Protocol:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from mnemoscope.release.claim_patterns import (
@@ -166,8 +167,16 @@ class WordedClaim(NamedTuple):
     """No pair of runs can show it."""
 
 
-def worded_claims(text: str) -> Iterator[WordedClaim]:
-    """The comparisons of a statement that no figure stands beside."""
+@lru_cache(1 << 14)
+def worded_claims(text: str) -> tuple[WordedClaim, ...]:
+    """The comparisons of a statement that no figure stands beside.
+
+    Kept, because a release lints the same statements in its report, its notes and its checklist.
+    """
+    return tuple(_worded_claims(text))
+
+
+def _worded_claims(text: str) -> Iterator[WordedClaim]:
     if text.rstrip().endswith("?"):
         return
     text = without_neutral(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -162,6 +163,7 @@ def list_items(text: str) -> list[str]:
     return items
 
 
+@lru_cache(1 << 14)
 def type_of(question: str, reference: str) -> ReferenceType:
     if _YES_NO.match(reference.strip()):
         return "yes-no"

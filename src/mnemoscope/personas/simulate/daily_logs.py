@@ -374,9 +374,12 @@ class DailyLogs:
         self, cycle: ShuffledCycle[str], day: int, session: str, rest: int = 0
     ) -> str | None:
         people = self._names[session]
-        return self._fresh.draw(
-            cycle, day, lambda phrasing: fill(phrasing, people, self._random), rest=rest
-        )
+
+        def wording(phrasing: str) -> str:
+            # Most have no slot: asked here, because a history tries hundreds of thousands.
+            return fill(phrasing, people, self._random) if "{" in phrasing else capital(phrasing)
+
+        return self._fresh.draw(cycle, day, wording, rest=rest)
 
     def _make_background(self, rng: Rng) -> dict[str, ArcBackground]:
         facts = defaultdict(list)

@@ -73,7 +73,7 @@ class RepetitionFilter:
     def __init__(self, days: int = 30) -> None:
         self._days = days
         self._sentences: dict[str, int] = {}
-        self._phrasings: dict[tuple[str, str], int] = {}
+        self._phrasings: dict[str, dict[str, int]] = {}
 
     def draw(
         self,
@@ -88,13 +88,14 @@ class RepetitionFilter:
 
         A phrasing is not used again for the same subject within `rest` days.
         """
-        for _ in range(2 * len(phrasings)):
-            phrasing = phrasings.draw()
-            if day - self._phrasings.get((subject, phrasing), -rest - 1) <= rest:
+        used, said = self._phrasings.setdefault(subject, {}), self._sentences
+        since, long_ago = day - rest, day - self._days
+        for phrasing in phrasings.draws(2 * len(phrasings)):
+            if phrasing in used and used[phrasing] >= since:
                 continue
             text = wording(phrasing)
-            if day - self._sentences.get(text, -self._days - 1) > self._days:
-                self._sentences[text] = self._phrasings[subject, phrasing] = day
+            if text not in said or said[text] < long_ago:
+                said[text] = used[phrasing] = day
                 return text
         return None
 

@@ -6,7 +6,7 @@ simulator never uses the global generator.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from hashlib import sha256
 from random import Random
 from typing import Generic, TypeVar
@@ -44,6 +44,16 @@ class ShuffledCycle(Generic[T]):
             for place in range(len(self._left) - 1, -1, -1):
                 if self._left[place] not in avoid:
                     return self._left.pop(place)
-            self._left = list(self._all)
-            self._random.shuffle(self._left)
+            self._begin()
         return self._left.pop()
+
+    def draws(self, most: int) -> Iterator[T]:
+        """Draw up to `most` items, each when it is asked for."""
+        for _ in range(most):
+            if not self._left:
+                self._begin()
+            yield self._left.pop()
+
+    def _begin(self) -> None:
+        self._left = list(self._all)
+        self._random.shuffle(self._left)

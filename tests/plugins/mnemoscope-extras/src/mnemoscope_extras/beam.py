@@ -6,6 +6,7 @@ import json
 import tarfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from mnemoscope.datasets import AnswerNeeds, DatasetInfo, FileDataset, PinnedFile
@@ -35,14 +36,14 @@ class Beam(FileDataset):
     expected_scenarios: int | None = 20
 
     def read(self) -> Iterator[Scenario]:
-        with tarfile.open(self.path) as archive:
-            for number in range(1, 21):
-                name, folder = f"chat-{number:02}", f"100K/{number}"
-                memories = tuple(self._memories(name, _read(archive, f"{folder}/chat.json")))
-                asked = _read(archive, f"{folder}/probing_questions/probing_questions.json")
-                questions = tuple(_questions(name, asked, memories[-1].at))
-                self._counts.update(memories=len(memories), questions=len(questions))
-                yield Scenario(name, memories, questions)
+        files = _files(self.path)
+        for number in range(1, 21):
+            name, folder = f"chat-{number:02}", f"100K/{number}"
+            memories = tuple(self._memories(name, json.loads(files[f"{folder}/chat.json"])))
+            asked = json.loads(files[f"{folder}/probing_questions/probing_questions.json"])
+            questions = tuple(_questions(name, asked, memories[-1].at))
+            self._counts.update(memories=len(memories), questions=len(questions))
+            yield Scenario(name, memories, questions)
 
     def _memories(self, chat: str, batches: list[dict[str, Any]]) -> Iterator[Memory]:
         for batch in batches:
@@ -80,7 +81,8 @@ def _ids(cited: Any) -> set[int]:
     return set().union(*map(_ids, cited.values() if isinstance(cited, dict) else cited))
 
 
-def _read(archive: tarfile.TarFile, name: str) -> Any:
-    file = archive.extractfile(name)
-    assert file is not None
-    return json.load(file)
+def _files(path: Path) -> dict[str, bytes]:
+    """All files, read in the order of the archive: going back in it decompresses it again."""
+    with tarfile.open(path) as archive:
+        opened = ((one.name, archive.extractfile(one)) for one in archive)
+        return {name: file.read() for name, file in opened if file is not None}
