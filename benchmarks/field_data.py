@@ -127,7 +127,7 @@ def survey_data(folders: Sequence[Path], *, title: str, command: str, commit: st
         for entry in entries
     ]
     place = {own.system: number for number, own in enumerate(groups.systems)}
-    names = {str(entry.spec): entry.name for entry in entries}
+    names = {str(entry.spec): entry.name for entry in entries if not entry.unavailable}
     about = reference.manifest.identity["benchmark"]
     return FieldTable(
         title=title,
