@@ -24,7 +24,8 @@ DATA = Path(__file__).parents[1] / "docs" / "discrimination"
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parsed(arguments)
     if given.what == "collect":
-        found = figures(given.runs, title=given.title, command=given.command, commit=given.commit)
+        about = {name: getattr(given, name) for name in ("title", "command", "commit")}
+        found = figures(given.runs, **about, notes=given.note)
         write(given.data, given.name, found)
         return 0
     shown = benchmarks(given.data)
@@ -45,6 +46,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     collect.add_argument("runs", type=Path)
     for name in ("name", "title", "command", "commit"):
         collect.add_argument(f"--{name}", required=True)
+    collect.add_argument("--note", action="append", default=[], help="a caveat; repeatable")
     commands.add_parser("page", help="write the page and its plot")
     return parser.parse_args(arguments)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,9 @@ class BenchmarkFigures(msgspec.Struct, frozen=True):
     notes: list[str] = []
 
 
-def figures(folder: Path, *, title: str, command: str, commit: str) -> BenchmarkFigures:
+def figures(
+    folder: Path, *, title: str, command: str, commit: str, notes: Sequence[str] = ()
+) -> BenchmarkFigures:
     """Read the runs of built-in systems in a folder; the oracle must be among them."""
     runs = {name: run for run in finished(folder) if (name := _system(run)) in BUILT_IN}
     if "oracle" not in runs:
@@ -122,7 +124,7 @@ def figures(folder: Path, *, title: str, command: str, commit: str) -> Benchmark
         dead=dead_questions(values, oracle),
         smallest=smallest_differences(values, clusters),
         full_context=full_context(runs["random"].trials()) if "random" in runs else None,
-        notes=groups.notes,
+        notes=[*notes, *groups.notes],
     )
 
 

@@ -131,7 +131,7 @@ def _benchmark(one: BenchmarkFigures) -> Iterator[str]:
     yield "```"
     yield ""
     yield (
-        f"Mnemoscope at {one.commit[:12]}; {options or 'no options'}; sha256 of the data "
+        f"Mnemoscope at {one.commit}; {options or 'no options'}; sha256 of the data "
         f"{', '.join(f'`{sha[:16]}…`' for sha in one.data_sha256)}."
     )
     yield ""
@@ -182,5 +182,5 @@ def picture(found: Sequence[BenchmarkFigures]) -> Picture:
         axes.set_yticks(range(len(found)), [one.title for one in found])
         axes.tick_params(axis="y", length=0)
         axes.set_ylim(len(found) - 0.4, -0.6)
-        axes.set_xlim(0, 1)
+        axes.set_xlim(0, 1.02)
         return sheet.picture()

@@ -179,7 +179,7 @@ def _row(
         name=entry.name,
         system=str(entry.spec),
         profile=entry.profile,
-        contract=contract or "not checked",
+        contract=contract if contract and not entry.unavailable else "not checked",
         unavailable=entry.unavailable,
     )
     if run is None:

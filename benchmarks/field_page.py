@@ -82,7 +82,10 @@ def _how(found: Sequence[FieldTable]) -> Iterator[str]:
         "- Systems that rank whole texts by one vector have the same recall: there the embedder "
         "is measured, not the store."
     )
-    yield "- **contract**: the [conformance kit](systems.md#check-your-system)."
+    yield (
+        "- **contract**: the [conformance kit](systems.md#check-your-system); *not checked* if it "
+        "was not run to its end in this survey."
+    )
     yield "- **tokens**: mean tokens of the first ten hits."
     yield (
         f"- **ingestion**, **search**: the time of ingestion and the median time of a recall, "
@@ -115,7 +118,7 @@ def _section(table: FieldTable) -> Iterator[str]:
     yield "```"
     yield ""
     yield (
-        f"Run with Mnemoscope at {table.commit[:12]} on {table.machine}. Options of the data: "
+        f"Run with Mnemoscope at {table.commit} on {table.machine}. Options of the data: "
         f"{options}. sha256 of the data: {', '.join(map(_hash, table.data_sha256))}."
     )
     yield ""
@@ -198,7 +201,11 @@ def _second(found: Sequence[SecondRun]) -> Iterator[str]:
 
 def _left_out(found: Sequence[FieldTable], reasons: dict[str, str]) -> Iterator[str]:
     measured = {name for table in found for name in real_systems(table)}
-    yield "Systems of the catalog that are in no table:"
+    installable = [name for name, item in ITEMS.items() if not item.untested]
+    yield (
+        f"{len(measured)} of the {len(installable)} systems that can be installed have figures in "
+        "a table. The others of the catalog are in none:"
+    )
     yield ""
     for name, item in ITEMS.items():
         if name not in measured:

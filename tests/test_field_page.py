@@ -83,14 +83,15 @@ def test_real_systems_are_counted_once_and_built_in_ones_not() -> None:
 
 
 def test_a_changed_figure_changes_the_page(tmp_path: Path) -> None:
-    table = TABLES[0]
-    before = tmp_path / "table-1.json"
+    table, data = TABLES[0], tmp_path / "field"
+    data.mkdir()
+    before = data / "table-1.json"
     write(before, table)
-    assert command.main(["--data", str(tmp_path), "page"]) == 0
-    said = (tmp_path.parent / "field.md").read_text()
+    assert command.main(["--data", str(data), "page"]) == 0
+    said = (tmp_path / "field.md").read_text()
     changed = replace(table.rows[0], recall=0.5555)
     write(before, replace(table, rows=[changed, *table.rows[1:]]))
-    assert page(tmp_path) != said
+    assert page(data) != said
 
 
 def test_a_differing_second_run_is_said() -> None:
