@@ -114,6 +114,16 @@ def survey_data(folders: Sequence[Path], *, title: str, command: str, commit: st
     reference = RunView.of(runs[REFERENCE])
     specs = [Spec.parse(label) for label in runs]
     entries = survey_entries([one for one in specs if "model" not in one.args], "both", "wordllama")
+    shipped = {
+        str(entry.spec)
+        for entry in entries
+        if entry.profile == "as shipped" and not entry.unavailable
+    }
+    entries = [
+        entry
+        for entry in entries
+        if entry.profile == "as shipped" or str(entry.spec) not in shipped
+    ]
     groups = system_groups(list(runs.values()))
     checked = _conformance(folders)
     rows = [

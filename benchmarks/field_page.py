@@ -149,7 +149,7 @@ def _hash(sha256: str) -> str:
 
 def _line(row: FieldRow) -> str:
     if row.recall is None:
-        why = "cannot run here" if row.unavailable else "failed"
+        why = "cannot run here" if row.unavailable else row.problem or "failed"
         return f"| {row.name} | {row.profile} | {why} | {' | '.join([_NONE] * 8)} |"
     figure = f"{row.recall:.3f}"
     if row.low is not None and row.high is not None:
@@ -177,7 +177,7 @@ def _times(ratio: float | None) -> str:
 def _notes(row: FieldRow) -> Iterator[str]:
     yield from row.notes
     if row.problem:
-        yield f"failed: {row.problem}"
+        yield f"{row.profile}: {row.problem}"
     if row.unavailable:
         yield f"{row.profile}, cannot run here: {row.unavailable}"
 
