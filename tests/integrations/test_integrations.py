@@ -20,11 +20,12 @@ from mnemoscope._store.spec import Spec
 from mnemoscope.cli.app import invoke
 from mnemoscope.connectors.child_process import Child
 from mnemoscope.integrations.integration import Integration
+from mnemoscope.integrations.memory_adapters.langgraph import distinct_texts
 from mnemoscope.reports import render_markdown, render_terminal, survey_table
 from mnemoscope.reports.run_view import dataset_title
 from mnemoscope.runner.conformance import check_system
 from mnemoscope.systems.loader import plan
-from mnemoscope.types import Query
+from mnemoscope.types import Memory, Query
 
 _VECTORS = "sqlite-vec,legs=vector"
 _NAMED = f"{_VECTORS} · wordllama"
@@ -199,3 +200,15 @@ def test_switches_are_written_as_in_a_run() -> None:
     assert dataset_title("locomo", {"dates": False, "x": True, "n": 1, "none": ""}) == (
         "locomo (dates=off, x=on, n=1)"
     )
+
+
+@pytest.mark.parametrize(
+    ("texts", "sizes"), [("abc", [3]), ("abab", [2, 2]), ("aabca", [3, 1, 1]), ("", [])]
+)
+def test_langgraph_gets_no_equal_texts_in_one_batch(texts: str, sizes: list[int]) -> None:
+    """Its store refuses them, and a conversation with "Thanks!" twice was not ingested."""
+    memories = [Memory(f"m{number}", text) for number, text in enumerate(texts)]
+    batches = distinct_texts(memories)
+    assert [len(batch) for batch in batches] == sizes
+    assert all(len({one.text for one in batch}) == len(batch) for batch in batches)
+    assert sorted(one.id for batch in batches for one in batch) == [one.id for one in memories]

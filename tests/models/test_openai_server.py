@@ -15,7 +15,7 @@ from tests.scripted_server import ScriptedServer, failing
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.models.embedders import load_embedder
 from mnemoscope.models.model_loader import load_model
-from mnemoscope.models.openai_server import OpenAIServer
+from mnemoscope.models.openai_server import OpenAIServer, ServedModels
 
 if TYPE_CHECKING:
     import openai
@@ -161,3 +161,12 @@ def test_an_error_that_must_stop_the_run_is_raised_by_settle() -> None:
             assert endpoint.settle() == []
         finally:
             endpoint.close()
+
+
+def test_a_slow_system_keeps_its_connection() -> None:
+    """Minutes may pass between two of its requests, and clients do not expect a closed one."""
+    models = ServedModels(load_embedder("wordllama"))
+    try:
+        assert models.server.limits.idle_seconds >= 3600
+    finally:
+        models.close()

@@ -119,6 +119,10 @@ class JsonServer:
         host, port = map(str, self._server.server_address[:2])
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
+    @property
+    def limits(self) -> ServerLimits:
+        return self._server.limits
+
     def start(self) -> JsonServer:
         """Serve in a thread of this process."""
         self._thread = threading.Thread(target=self.serve_forever, daemon=True)

@@ -23,7 +23,6 @@ class ShippedDefaults:
 
 _STORE = ShippedDefaults(note="it ships no embedder and no model")
 _NAMED_BY_USERS = "its users name the language model that it needs: there is no default to run"
-_UNCHECKED = ShippedDefaults(missing="its defaults were not looked up")
 
 SHIPPED: dict[str, ShippedDefaults] = {
     "qdrant": _STORE,
@@ -39,7 +38,11 @@ SHIPPED: dict[str, ShippedDefaults] = {
         note="all-MiniLM-L6-v2, its default, from the wheel of another project; by cosine, which "
         "ranks its unit vectors as its default l2 does",
     ),
-    "mcp-memory-service": _UNCHECKED,
+    "mcp-memory-service": ShippedDefaults(
+        args={"model": "minilm"},
+        note="all-MiniLM-L6-v2, its default, from the wheel of another project, over its option "
+        "for an external endpoint",
+    ),
     "mem0": ShippedDefaults(
         missing="its defaults are text-embedding-3-small and gpt-5-mini, behind a key of OpenAI; "
         "with one: mem0,infer=on,threshold=0.1,llm=openai:gpt-5-mini,"
@@ -56,5 +59,9 @@ SHIPPED: dict[str, ShippedDefaults] = {
     ),
     "lightrag": ShippedDefaults(missing=_NAMED_BY_USERS),
     "memos": ShippedDefaults(missing=_NAMED_BY_USERS),
-    "nexus": _UNCHECKED,
+    "nexus": ShippedDefaults(
+        args={"search": "keyword"},
+        note="its default embedder is behind a key of OpenRouter; without one it searches by "
+        "keywords, as here",
+    ),
 }

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemoscope._store.errors import MnemoscopeError
-from mnemoscope._store.json_server import JsonRequest, JsonServer, Refused
+from mnemoscope._store.json_server import JsonRequest, JsonServer, Refused, ServerLimits
 from mnemoscope._store.jsonl import printable
 from mnemoscope._store.server_access import check_reach
 from mnemoscope.models.cache import ContentCache, text_cache
@@ -31,6 +31,8 @@ _REPLY_TOKENS = 4096
 """The limit of a reply, if the request has none."""
 _MOST_NUMBERS = 16 << 20
 """In the vectors of one reply; the longer a vector that a client asks for, the fewer texts."""
+_OF_A_SYSTEM = ServerLimits(idle_seconds=3600.0)
+"""A slow system may take minutes between two requests of one connection."""
 
 
 class OpenAIServer(JsonServer):
@@ -46,6 +48,7 @@ class OpenAIServer(JsonServer):
         cache: bool = True,
         key: str = "",
         allow_hosts: Collection[str] = (),
+        limits: ServerLimits | None = None,
     ) -> None:
         """Without a `key` any key of a client is accepted, and only this machine can connect."""
         check_reach(host, key)
@@ -68,6 +71,7 @@ class OpenAIServer(JsonServer):
             port=port,
             key=key,
             allow_hosts=allow_hosts,
+            limits=limits,
         )
 
     @property
@@ -253,7 +257,7 @@ class ServedModels:
         return self._servers.get()
 
     def _serve(self) -> OpenAIServer:
-        server = OpenAIServer(self.embedder, self.model)
+        server = OpenAIServer(self.embedder, self.model, limits=_OF_A_SYSTEM)
         server.start()
         return server
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,9 +24,10 @@ class LangGraph(MemoryAdapter):
     def remember(self, memories: Sequence[Any]) -> None:
         from langgraph.store.base import PutOp
 
-        self._store.batch(
-            [PutOp(self._namespace, memory.id, {"text": memory.text}) for memory in memories]
-        )
+        for batch in distinct_texts(memories):
+            self._store.batch(
+                [PutOp(self._namespace, memory.id, {"text": memory.text}) for memory in batch]
+            )
 
     def recall(self, query: Any, k: int) -> list[dict[str, Any]]:
         found = self._store.search(self._namespace, query=query.text, limit=k)
@@ -38,6 +40,21 @@ class LangGraph(MemoryAdapter):
     def stats(self) -> dict[str, int]:
         """Empty: the store is in memory and does not count its bytes."""
         return {}
+
+
+def distinct_texts(memories: Sequence[Any]) -> list[list[Any]]:
+    """The memories in batches without equal texts, which the store refuses in one batch.
+
+    A user who calls `put` for each memory can store them.
+    """
+    batches: list[list[Any]] = []
+    seen: Counter[str] = Counter()
+    for memory in memories:
+        if seen[memory.text] == len(batches):
+            batches.append([])
+        batches[seen[memory.text]].append(memory)
+        seen[memory.text] += 1
+    return batches
 
 
 def namespace(scope: str) -> tuple[str, str]:
