@@ -203,8 +203,8 @@ def test_every_subject_has_a_description_in_other_words_than_its_name(persona: s
 
     assert {subject.name for subject in subjects} == set(book.descriptions)
     for subject in subjects:
-        words = set(re.findall(r"[a-z]{4,}", subject.name.lower()))
-        assert not words & set(re.findall(r"[a-z]{4,}", book.descriptions[subject.name].lower()))
+        words = set(re.findall(r"[a-z]{5,}", subject.name.lower()))
+        assert not words & set(re.findall(r"[a-z]{5,}", book.descriptions[subject.name].lower()))
     for type, arc in story.arcs.items():
         assert {kind.id for kind in arc.facts} == set(book.clauses.get(type, {}))
 

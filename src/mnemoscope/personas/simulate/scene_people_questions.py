@@ -77,7 +77,8 @@ class PeopleQuestions(QuestionWording):
         """Who held an opinion in a group session."""
 
         def word(arc: PlannedArc, claim: str) -> tuple[str, Subject]:
-            subject = self._subject(arc, random)
+            # A claim is a clause: a description in the plural would not fit its verb.
+            subject = self._subject(arc, random, named=True)
             slots = {
                 "room": arc.session.id.replace("-", " "),
                 "claim": claim.replace(arc.name, subject.text),
