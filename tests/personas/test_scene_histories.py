@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 
 from mnemoscope._store.errors import DataError, UsageError
@@ -17,7 +18,15 @@ from mnemoscope.datasets.persona_folder import find_personas
 from mnemoscope.personas.simulate.frozen_sets import SETS, FrozenSet, digest_folder
 from mnemoscope.personas.simulate.grammar import write
 from mnemoscope.personas.simulate.history_files import SimulatedHistory, write_history
-from mnemoscope.personas.simulate.scene_book import find_scenes, parse_scenes
+from mnemoscope.personas.simulate.running_scenes import HouseNotes, RunningScenes
+from mnemoscope.personas.simulate.scene_book import (
+    SCENES,
+    Affair,
+    Matter,
+    find_scenes,
+    parse_scenes,
+)
+from mnemoscope.personas.simulate.scene_logs import later_mentions
 from mnemoscope.personas.simulate.simulator import simulate, simulate_persona
 from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
 
@@ -179,6 +188,76 @@ def test_a_scene_book_with_mistakes_is_refused_with_all_of_them() -> None:
 
     with pytest.raises(DataError, match=r"no subject is called 'Nothing'.*needs 2 parts"):
         parse_scenes(text, Path("book.yaml"), story)
+
+
+@pytest.mark.parametrize("persona", SHIPPED)
+def test_every_subject_has_a_description_in_other_words_than_its_name(persona: str) -> None:
+    story = shipped_story(persona)
+    book = find_scenes(persona, story)
+    subjects = [
+        subject
+        for type, arc in story.arcs.items()
+        if type != "decision"
+        for subject in arc.subjects
+    ]
+
+    assert {subject.name for subject in subjects} == set(book.descriptions)
+    for subject in subjects:
+        words = set(re.findall(r"[a-z]{5,}", subject.name.lower()))
+        assert not words & set(re.findall(r"[a-z]{5,}", book.descriptions[subject.name].lower()))
+    for type, arc in story.arcs.items():
+        assert {kind.id for kind in arc.facts} == set(book.clauses.get(type, {}))
+
+
+def test_questions_name_subjects_in_several_ways() -> None:
+    story = shipped_story("er-physician")
+    descriptions = find_scenes("er-physician", story).descriptions
+    asked = [one for one in history("er-physician").questions if one.category != "negative-recall"]
+    described = [one for one in asked for text in descriptions.values() if text in one.question]
+
+    assert 0.1 < len(described) / len(asked) < 0.5
+    assert any(len(one.relevant_days) > 1 for one in described)
+
+
+def test_opinions_and_delays_are_not_about_people() -> None:
+    for persona in SHIPPED:
+        told = history(persona).facts
+        about = {fact.arc for fact in told if fact.attribute in ("group.claim", "thread.cause")}
+        assert not any(arc.startswith("relationship") for arc in about)
+
+
+def test_an_affair_varies_and_later_speaks_of_the_particular_it_named() -> None:
+    affair = Affair("principal", "a call", ("From {who}.", "Again {who}."), {"who": ("a bank",)})
+    book = msgspec.structs.replace(
+        find_scenes("er-physician", shipped_story("er-physician")), affairs=(affair,), matters=()
+    )
+    scenes = RunningScenes(book, {"principal": ["Ann Ash", "Bo Birch"]}, [], Random(1))
+    scene = scenes.next(1, [])
+
+    told = [write(scenes.tell(scene, day)[0], Random(1), scene.slots) for day in (1, 3)]
+    assert told == ["From a bank.", "Again the bank."]
+
+
+def test_a_matter_of_the_house_is_noted_settled_and_remembered_in_this_order() -> None:
+    matters = [Matter(f"thing {n}", "a", "b", "c") for n in range(3)]
+    notes = HouseNotes(matters, Random(1))
+    stages = {texts: name for name, texts in SCENES.notes.items()}
+    told = defaultdict(list)
+    for day in range(1, 40, 4):
+        matter, texts = notes.next(day)
+        told[matter.topic].append(stages[texts])
+
+    assert all(
+        order == ["raises", "settles", "afters", "raises"][: len(order)] for order in told.values()
+    )
+
+
+def test_people_have_their_full_name_once_in_a_section() -> None:
+    text = 'Ann Ash came. Ann Ash left.\n\n> Ann Ash: "So did Ann Ash."'
+
+    assert later_mentions(text, "Ann Ash", "Ann") == (
+        'Ann Ash came. Ann left.\n\n> Ann Ash: "So did Ann."'
+    )
 
 
 def test_choices_may_contain_choices_and_sentences_begin_with_capitals() -> None:

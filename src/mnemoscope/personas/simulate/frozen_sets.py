@@ -66,12 +66,12 @@ def digest_folder(folder: Path, days: int) -> str:
 
 
 _LIVES_1 = {
-    "backend-eng-saas": "875aa79dae610316b4cc5a73d3341bc160a148929a99ba07750c4b6e6030f094",
-    "er-physician": "1761f3c55a7c39e4844a16088b962926dc3a83f8207b5d49f691fb8152c9e842",
-    "litigation-attorney": "c091b87b892a7ed8bb003a2edffee7e5ace89d63bf53a0c8486e99779ed769f8",
-    "research-scientist": "3f15f9ac81bb22089f4dad9f64bcc6a6832df1b17bd0215ea4d31e3f445c4bb1",
-    "financial-advisor": "f4d1b063bc23645b9c4c4fc89e7eb0d1411a6654d15ee216b83e1d5fa8ac051f",
-    "executive-assistant": "24f114450a21f492999b9090f828e0da0f4a79b286946a23bc797db9a29d4d49",
+    "backend-eng-saas": "0c72830d6c863c15bc96f2a108932f9e612df4a98479368cd9a5876ac17da337",
+    "er-physician": "d4928067d7309d84065f17b8a0bfa4edd090631f1955f6c0350b14ab00c58afc",
+    "litigation-attorney": "7666fc0166a1a3f3efeb1c04211c991fa55852707e050fc5434865e0acf40da3",
+    "research-scientist": "9d395de5032f8bcaab2e851a08d68bf9cc5f5b988353934d27aeaaebdda1daeb",
+    "financial-advisor": "fb93eecfcc48afb8d6e82fe96c2313d2407ff59981cb7f3268d3a86032111b3a",
+    "executive-assistant": "ca36e1a58f12427d35b2708247335a333c95ca7ff19614ef0b53a459aaaa3937",
 }
 SETS: Mapping[str, FrozenSet] = {
     "mnemoscope-lives-1": FrozenSet(

@@ -6,6 +6,7 @@ make things change, teams with their people, and matters: small affairs with a c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -47,6 +48,7 @@ class CommonScenes(_BookPart, frozen=True):
     """scenes/common.yaml; its comments describe each list."""
 
     matters: Texts
+    notes: dict[str, Texts]
     raises: Texts
     discusses: Texts
     settles: Texts
@@ -61,7 +63,6 @@ class CommonScenes(_BookPart, frozen=True):
     looking_backs: Texts
     abouts: Texts
     nicknames: Texts
-    nicknames_again: Texts
     titles: dict[str, Texts]
     events: Texts
     joins: Texts
@@ -78,6 +79,7 @@ class CommonScenes(_BookPart, frozen=True):
     asks_outcome: Texts
     asks_objection: Texts
     asks_who: Texts
+    asks_common: Texts
     no_answers: Texts
 
 
@@ -86,6 +88,17 @@ class Matter(NamedTuple):
     trouble: str
     fix: str
     after: str
+
+
+class Affair(_BookPart, frozen=True, eq=False):
+    """A small story in several parts, told on different days."""
+
+    room: str
+    """The session in which it goes on."""
+    topic: str
+    tells: Texts
+    vary: dict[str, Texts] = {}
+    """Particulars that are drawn anew each time, by slot."""
 
 
 class SceneEvent(NamedTuple):
@@ -110,10 +123,14 @@ class SceneBook(_BookPart, frozen=True):
     """Where teams sit."""
     matters: Texts
     """`topic | trouble | fix | after`."""
+    affairs: tuple[Affair, ...] = ()
+    descriptions: dict[str, str] = {}
+    """Subject to a description in words that neither the log nor the story uses for it."""
+    clauses: dict[ArcType, dict[str, str]] = {}
+    """By arc and kind of fact: what it tells, in everyday words: {x} is the subject."""
 
-    def all_matters(self) -> list[Matter]:
-        """The matters of the story, and those that fit any story."""
-        return [Matter(*_parts(line)) for line in (*self.matters, *SCENES.matters)]
+    def own_matters(self) -> list[Matter]:
+        return [Matter(*_parts(line)) for line in self.matters]
 
     def all_events(self) -> list[SceneEvent]:
         return [
@@ -127,6 +144,13 @@ def _parts(line: str) -> list[str]:
     return [part.strip() for part in line.split("|")]
 
 
+def house_matters() -> list[Matter]:
+    """Matters that fit any story."""
+    return [Matter(*_parts(line)) for line in SCENES.matters]
+
+
+_SLOT = re.compile(r"\{(\w+)\}")
+_SCENE_SLOTS = frozenset(("P", "weekday"))
 _FOLDER = files("mnemoscope.personas.simulate.scenes")
 
 
@@ -158,12 +182,28 @@ def _problems(book: SceneBook, story: Story) -> Iterator[str]:
     names = {subject.name for arc in story.arcs.values() for subject in arc.subjects}
     for name in sorted(set(book.aliases) - names):
         yield f"aliases: no subject is called {name!r}"
+    for name in sorted(set(book.descriptions) - names):
+        yield f"descriptions: no subject is called {name!r}"
+    for type, clauses in book.clauses.items():
+        for id in sorted(set(clauses) - {kind.id for kind in story.arcs[type].facts}):
+            yield f"clauses.{type}: no kind of fact is called {id!r}"
+        for id, clause in clauses.items():
+            if "{x}" not in clause:
+                yield f"clauses.{type}.{id}: needs {{x}}: {clause!r}"
     for alias in sorted(set(book.aliases.values()) & names):
         yield f"aliases: {alias!r} is the name of another subject"
     for field, parts in (("matters", 4), ("events", 2)):
         for line in getattr(book, field):
             if len(_parts(line)) != parts:
                 yield f"{field}: {line!r} needs {parts} parts with | between them"
+    rooms = {session.id for session in story.persona.sessions if not session.isolated}
+    for affair in book.affairs:
+        if affair.room not in rooms:
+            yield f"affairs: {affair.topic!r} is in {affair.room!r}, which is no open session"
+        known = {*affair.vary, *_SCENE_SLOTS}
+        for text in (affair.topic, *affair.tells):
+            for slot in sorted(set(_SLOT.findall(text)) - known):
+                yield f"affairs: {affair.topic!r} has no choices for {{{slot}}}"
     cast = {person.name for person in story.persona.cast}
     for person in sorted(set(book.people) & cast):
         yield f"people: {person} is in the cast already"

@@ -7,9 +7,8 @@ that begin, are talked over, are settled and have an aftermath, until the day ha
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from mnemoscope.personas.simulate.arc_plan import PlannedArc
 from mnemoscope.personas.simulate.calendar import WorkCalendar, long_date
@@ -23,7 +22,8 @@ from mnemoscope.personas.simulate.phrases import (
     is_pending,
 )
 from mnemoscope.personas.simulate.rng import Rng, ShuffledCycle
-from mnemoscope.personas.simulate.scene_book import SCENES, Matter, SceneBook, Texts
+from mnemoscope.personas.simulate.running_scenes import HouseNotes, RunningScene, RunningScenes
+from mnemoscope.personas.simulate.scene_book import SCENES, SceneBook, Texts, house_matters
 from mnemoscope.personas.simulate.scene_timeline import SceneRecord, first_day
 from mnemoscope.personas.simulate.story import Story
 from mnemoscope.personas.simulate.timeline import LogSentence
@@ -35,30 +35,20 @@ _SPREAD = (0.8, 1.25)
 """The shortest and longest working day, relative to the words asked for."""
 _DAY_OFF = 0.22
 """The length of a weekend day, relative to the words asked for."""
-_RESTS = 0.35
+_GOES_ON = 0.8
+"""The probability that the day of a fact also tells how the work on the arc went."""
+_RESTS = 0.15
 """The probability that a day without a fact of an arc does not mention the arc."""
-_LOOKS_BACK = 2
+_LOOKS_BACK = 3
 """Most ended arcs that a day of 1,000 words mentions."""
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
+_SPEAKER = re.compile(r"^> [^:\n]+: ", re.MULTILINE)
 _SENTENCE = re.compile(r'(?<=[.!?"]) +|\n+')
-_REST = 60
-"""Days for which a closed matter does not come up again, if another one can."""
 _DECISION_NOUNS = ("outcome", "first proposal", "main objection", "reason given")
 
 
 _WEEKENDS_CLOSED = tuple(text for text in SCENES.weekends if "{after}" in text)
 _WEEKENDS_OPEN = tuple(text for text in SCENES.weekends if "{after}" not in text)
-
-
-@dataclass
-class _RunningMatter:
-    """A matter with its people, on its way through its stages."""
-
-    matter: Matter
-    session: str
-    people: tuple[str, str]
-    stages: list[str]
-    due: int
 
 
 class SceneLogs:
@@ -84,11 +74,9 @@ class SceneLogs:
         self._open = [one.id for one in sessions if not one.isolated and one.id != "principal"]
         self._texts: dict[Texts, ShuffledCycle[str]] = {}
         self._cast = {id: ShuffledCycle(names, random) for id, names in self._people.items()}
-        self._matters = book.all_matters()
-        random.shuffle(self._matters)
-        self._used: dict[Matter, int] = {}
-        """The last day of each matter."""
-        self._running: list[_RunningMatter] = []
+        self._running = RunningScenes(book, self._people, self._open, random)
+        self._house = HouseNotes(house_matters(), random)
+        self._first_names = _first_names(story, book)
         self._seen: dict[str, int] = {}
         self._lines = RepetitionFilter()
         self._routine = ShuffledCycle(story.routine, random)
@@ -144,12 +132,12 @@ class SceneLogs:
             pages["principal"].append(self._looking_back(arc, day))
         pages["principal"].append(self._small_things(day))
         size = sum(map(count_words, pages.values()))
-        seen: list[_RunningMatter] = []
+        seen: list[RunningScene] = []
         while size < target:
-            running = self._next_matter(day, seen)
-            seen.append(running)
-            text = self._matter(running, day)
-            pages[running.session].append(text)
+            scene = self._running.next(day, seen)
+            seen.append(scene)
+            text = self._scene(scene, day)
+            pages[scene.session].append(text)
             size += count_words([text])
         for sections in pages.values():
             random.shuffle(sections)
@@ -179,11 +167,13 @@ class SceneLogs:
             named = {**about, **self._speakers(one, slots)}
             described = place == 0 and (arc.id, day) in self._record.abouts
             blocks += self._statement(one, day, named, described)
-        if not stated or self._words > 1500:
+        if not stated or self._words > 1500 or self._random.random() < _GOES_ON:
             blocks.append(self._going(arc, day, slots))
         if last:
             blocks.append(self._text(arc.template.closes, day, slots))
-        sections.append(_section(self._text(SCENES.titles[title], day, slots), blocks))
+        keep = [*(one.text for one in stated), *(one.quoted for one in stated)]
+        text = self._short_names("\n\n".join(filter(None, blocks)), keep)
+        sections.append(_section(self._text(SCENES.titles[title], day, slots), [text]))
 
     def _statement(
         self, one: LogSentence, day: int, slots: Mapping[str, str], described: bool
@@ -210,8 +200,6 @@ class SceneLogs:
             yield f"{lead} {one.text}{because}".strip()
         dialogue, remark, deed = SCENES.replies[one.sort or "talk"]
         if manner == "used":
-            if self._random.random() < 0.5:
-                yield self._text((deed,), day, slots)
             return
         if self._random.random() < (0.4 if one.quoted or talk else 0.6):
             yield self._text((dialogue,), day, slots)
@@ -231,10 +219,13 @@ class SceneLogs:
 
     def _going(self, arc: PlannedArc, day: int, slots: Mapping[str, str]) -> str:
         """A day on which nothing new is known of an arc: work on it, and a near miss."""
-        going = self._line(arc.template.goes_on, day, slots, arc.id)
-        return self._text(
-            SCENES.goings, day, {**slots, "going": going, "near": self._near(arc, day, slots)}
+        lines = [self._line(arc.template.goes_on, day, slots, arc.id) for _ in range(2)]
+        also = lines[1] if lines[1] != lines[0] else ""
+        near = self._near(arc, day, slots)
+        text = self._text(
+            SCENES.goings, day, {**slots, "going": lines[0], "also": also, "near": near}
         )
+        return re.sub(r"\n{3,}", "\n\n", text).strip()
 
     def _near(self, arc: PlannedArc, day: int, slots: Mapping[str, str]) -> str:
         stated = {one.noun for one in self._facts[day] if one.arc == arc.id}
@@ -267,6 +258,11 @@ class SceneLogs:
     def _small_things(self, day: int) -> str:
         count = self._random.randint(2, 4)
         lines = [self._filler(self._routine, day) for _ in range(count)]
+        for _ in range(self._random.randint(3, 5)):
+            matter, texts = self._house.next(day)
+            slots = self._slots("principal", day) | matter._asdict()
+            lines.append(self._text(texts, day, slots).strip())
+        self._random.shuffle(lines)
         title = self._text(SCENES.titles["routine"], day, {})
         return _section(title, ["\n".join(f"- {line}" for line in lines if line)])
 
@@ -280,66 +276,21 @@ class SceneLogs:
         sections.append(_section(title, [" ".join(line for line in lines if line)]))
         topics: list[str] = []
         while count_words(sections) < self._words * _DAY_OFF and len(topics) < self._words / 400:
-            left = [one for one in self._weekend_matters(day) if one[0].topic not in topics]
+            left = [one for one in self._running.weekend(day) if one[0].topic not in topics]
             if not left:
                 break
-            matter, a, b, texts = self._random.choice(left)
+            matter, person, is_open = self._random.choice(left)
             topics.append(matter.topic)
-            slots = self._named(a, b) | matter._asdict() | self._times()
-            text = self._text(texts, day, slots)
+            slots = self._named(person, person) | matter._asdict() | self._times(day)
+            texts = _WEEKENDS_OPEN if is_open else _WEEKENDS_CLOSED
+            text = self._short_names(self._text(texts, day, slots))
             sections.append(_section(write(matter.topic, self._random, {}), [text]))
 
-    def _weekend_matters(self, day: int) -> Iterator[tuple[Matter, str, str, Texts]]:
-        """Open matters and those closed lately, with two people and what is said of them."""
-        running = {one.matter for one in self._running}
-        for one in self._running:
-            if one.session == "principal" and "settles" in one.stages:
-                yield one.matter, *one.people, _WEEKENDS_OPEN
-        for matter, last in self._used.items():
-            if matter not in running and day - last < _REST // 4:
-                a, b = self._random.sample(self._people["principal"], 2)
-                yield matter, a, b, _WEEKENDS_CLOSED
-
-    def _next_matter(self, day: int, seen: Sequence[_RunningMatter]) -> _RunningMatter:
-        """The matter that has waited longest, or a new one."""
-        waiting = sorted((one for one in self._running if one not in seen), key=lambda one: one.due)
-        busy = {one.matter.topic for one in (*self._running, *seen)}
-        free = [one for one in self._matters if one.topic not in busy]
-        if waiting and (waiting[0].due <= day or not free):
-            return waiting[0]
-        random = self._random
-        matter = self._rested(free or self._matters, day)
-        session = "principal"
-        if self._open and random.random() < 0.5:
-            session = random.choice(self._open)
-        a, b = random.sample(self._people[session], 2)
-        stages = ["raises", *["discusses"] * random.randint(1, 3), "settles"]
-        if random.random() < 0.7:
-            stages.append("afters")
-        running = _RunningMatter(matter, session, (a, b), stages, day)
-        self._running.append(running)
-        return running
-
-    def _rested(self, matters: Sequence[Matter], day: int) -> Matter:
-        """A matter that has rested long enough, else the one that has rested longest."""
-        rested = [one for one in matters if day - self._used.get(one, -_REST) >= _REST]
-        if rested:
-            return self._random.choice(rested)
-        return min(matters, key=self._used.__getitem__)
-
-    def _matter(self, running: _RunningMatter, day: int) -> str:
-        stage = running.stages.pop(0)
-        running.due = day + self._random.randint(1, 2)
-        self._used[running.matter] = day
-        if not running.stages:
-            self._running.remove(running)
-        a, b = running.people
-        slots = self._named(a, b) | running.matter._asdict() | self._times()
-        ending = {"discusses": ", continued", "settles": ": settled", "afters": ": an aftermath"}
-        title = write(running.matter.topic, self._random, {})
-        if self._random.random() < 0.4:
-            title += ending.get(stage, "")
-        return _section(title, [self._text(getattr(SCENES, stage), day, slots)])
+    def _scene(self, scene: RunningScene, day: int) -> str:
+        """The next stage of an affair or a matter."""
+        slots = {**self._named(*scene.people), **self._times(day), **scene.slots}
+        text = self._text(self._running.tell(scene, day), day, slots)
+        return _section(write(scene.title, self._random, {}), [self._short_names(text)])
 
     def _holders(self, *arcs: PlannedArc) -> list[str]:
         """The people who are values of these arcs."""
@@ -359,14 +310,23 @@ class SceneLogs:
         taken = [name for name in self._people[session] if any(name in text for text in avoid)]
         a = cycle.draw(taken)
         b = cycle.draw([*taken, a])
-        return self._named(a, b) | self._times()
+        return self._named(a, b) | self._times(day)
 
     def _named(self, a: str, b: str) -> dict[str, str]:
         first = {"A": a.split()[0], "B": b.split()[0], "P": self._principal}
         return {"a": a, "b": b, **first}
 
-    def _times(self) -> dict[str, str]:
-        return {"weekday": self._random.choice(_WEEKDAYS)}
+    def _times(self, day: int) -> dict[str, str]:
+        """A weekday other than today."""
+        today = f"{self._calendar.date(day):%A}"
+        return {"weekday": self._random.choice([one for one in _WEEKDAYS if one != today])}
+
+    def _short_names(self, text: str, keep: Sequence[str] = ()) -> str:
+        """The text with full names only where somebody comes up first, or states a fact."""
+        for name, first in self._first_names.items():
+            if name in text and not any(name in one for one in keep):
+                text = later_mentions(text, name, first)
+        return text
 
     def _line(self, texts: Texts, day: int, slots: Mapping[str, str], subject: str) -> str:
         """A sentence of the story; its speaker is one of the two people of the scene."""
@@ -393,17 +353,45 @@ class SceneLogs:
         best, repeats = "", 1 << 30
         for _ in range(_TRIES):
             text = write(cycle.draw(), self._random, slots)
-            stale = sum(
-                day - self._seen.get(one, -_FRESH) < _FRESH for one in _SENTENCE.split(text)
-            )
+            stale = sum(day - self._seen.get(one, -_FRESH) < _FRESH for one in _said(text))
             if stale < repeats:
                 best, repeats = text, stale
             if not stale:
                 break
-        for one in _SENTENCE.split(best):
+        for one in _said(best):
             if one.count(" ") > 2:
                 self._seen[one] = day
         return best
+
+
+def _first_names(story: Story, book: SceneBook) -> dict[str, str]:
+    """People whose first name is theirs alone."""
+    names = [*(person.name for person in story.persona.cast), *book.people]
+    times = Counter(name.split()[0] for name in names)
+    return {name: name.split()[0] for name in names if times[name.split()[0]] == 1}
+
+
+def later_mentions(text: str, name: str, first: str) -> str:
+    """The text with the first name in place of the full one after its first mention in prose."""
+    lines = []
+    seen = False
+    for line in text.split("\n"):
+        label = f"> {name}: "
+        head = label if line.startswith(label) else ""
+        body = line[len(head) :]
+        if seen:
+            body = body.replace(name, first)
+        elif name in body:
+            place = body.index(name) + len(name)
+            body = body[:place] + body[place:].replace(name, first)
+        seen = seen or name in line
+        lines.append(head + body)
+    return "\n".join(lines)
+
+
+def _said(text: str) -> list[str]:
+    """The sentences of a text, whoever says them."""
+    return _SENTENCE.split(_SPEAKER.sub("", text))
 
 
 def _section(title: str, blocks: Sequence[str]) -> str:

@@ -197,10 +197,15 @@ class SceneTimeline(Timeline):
         self._planned[place:] = kept
 
     def _argue(self, arc: PlannedArc) -> None:
+        if arc.type == "relationship":  # opinions and delays are about things, not about people
+            return
         place = len(self._planned)
         super()._argue(arc)
         for fact in self._planned[place:]:
             fact.sentence = replace(fact.sentence, manner="said", sort="talk", name=arc.name)
+
+    def _share_causes(self, arcs: Sequence[PlannedArc]) -> None:
+        super()._share_causes([arc for arc in arcs if arc.type != "relationship"])
 
     def _cover(self, arc: PlannedArc) -> None:
         """A title that may be told in one other session; in the others nothing may be told."""

@@ -68,7 +68,7 @@ def simulate(
         record = told = SceneTimeline(story, scenes, calendar, rng).build(arcs)
         logs = SceneLogs(story, scenes, calendar, arcs, told, rng, density)
         known = KnownFacts(story, calendar, subjects, arcs, told, rng)
-        questions = scene_questions(known, told)
+        questions = scene_questions(known, told, scenes)
     return SimulatedHistory(
         story,
         days,
