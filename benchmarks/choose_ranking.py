@@ -223,9 +223,9 @@ def expanded(grains: Mapping[str, Grain], text: str) -> Iterator[tuple[str, Floa
 def system_legs(
     chat: str, memories: list[Memory], queries: Sequence[Query]
 ) -> tuple[Multigrain, list[dict[str, FloatArray]]]:
-    """The legs of multigrain as choose_grains.py left it, and those that it has now."""
+    """The legs of multigrain as choose_grains.py left it, and those of its two options."""
     found: list[dict[str, FloatArray]] = [{} for _ in queries]
-    for system in (Multigrain(cache=False), Multigrain(phrases=False, best=1, cache=False)):
+    for system in (Multigrain(phrases=True, best=3, cache=False), Multigrain(cache=False)):
         system.reset(chat)
         system.remember(memories)
         system.ready()
