@@ -31,11 +31,19 @@ UNINFORMED = ("none", "random", "recency", "full-context")
 _DIGITS = 6
 
 
+class Reference(msgspec.Struct, frozen=True):
+    """The mean of a system that does not read the question, or of the oracle."""
+
+    mean: float
+    ci95: tuple[float, float]
+
+
 class ShownSystem(msgspec.Struct, frozen=True):
     """The mean of one system, and its group among the systems that read the question."""
 
     system: str
     mean: float
+    ci95: tuple[float, float]
     group: str
     tokens: float
     """Mean tokens of the first ten hits."""
@@ -65,7 +73,7 @@ class BenchmarkFigures(msgspec.Struct, frozen=True):
     questions: int
     clusters: int
     chance: float
-    references: dict[str, float]
+    references: dict[str, Reference]
     """Systems that do not read the question, and the oracle."""
     systems: list[ShownSystem]
     """The best first."""
@@ -104,17 +112,18 @@ def figures(
         clusters=groups.clusters,
         chance=round(by_chance, _DIGITS),
         references={
-            name: _mean(runs[name], groups.metric)
+            name: _reference(runs[name], groups.metric)
             for name in ("oracle", "random", "recency", "none")
             if name in runs
         },
         systems=[
             ShownSystem(
-                one.system,
-                round(one.mean, _DIGITS),
-                one.letters,
-                round(RunView.of(labels[one.system]).metrics["context"]["tokens@10"] or 0.0),
-                labels[one.system].manifest().files["trials.jsonl"],
+                system=one.system,
+                mean=round(one.mean, _DIGITS),
+                ci95=_reference(labels[one.system], groups.metric).ci95,
+                group=one.letters,
+                tokens=round(RunView.of(labels[one.system]).metrics["context"]["tokens@10"] or 0.0),
+                trials_sha256=labels[one.system].manifest().files["trials.jsonl"],
             )
             for one in groups.systems
         ],
@@ -132,9 +141,10 @@ def _system(run: RunDirectory) -> str:
     return Spec.parse(str(run.manifest().identity["system"]["spec"])).name
 
 
-def _mean(run: RunDirectory, metric: str) -> float:
-    found = run.read_json("metrics.json")["overall"][metric]["mean"]
-    return round(found or 0.0, _DIGITS)
+def _reference(run: RunDirectory, metric: str) -> Reference:
+    found = run.read_json("metrics.json")["overall"][metric]
+    low, high = found["ci95"]
+    return Reference(round(found["mean"], _DIGITS), (round(low, _DIGITS), round(high, _DIGITS)))
 
 
 def full_context(trials: Iterable[Trial]) -> FullContext:

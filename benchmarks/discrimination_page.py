@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from discrimination_data import BenchmarkFigures
+from discrimination_data import BenchmarkFigures, Reference, ShownSystem
 from mnemoscope.reports.dot_plots import row_height
 from mnemoscope.reports.plot_style import Look, Picture, plot_page
 
 COMMAND = "python benchmarks/discrimination.py page"
 PICTURE = Path("img") / "discrimination.png"
 _NONE = "–"
-_RANGE_OF = ("oracle", "random", "recency", "none")
+_REFERENCES = ("oracle", "random", "recency", "none")
 
 
 def page(found: Sequence[BenchmarkFigures]) -> str:
@@ -55,7 +55,7 @@ def page(found: Sequence[BenchmarkFigures]) -> str:
         *(line for one in found for line in _full(one)),
         "",
         "Tokens of all memories are estimated: their number times the mean tokens of the hits of "
-        "`random`. Those of ten hits are of the best system.",
+        "`random`. Those of ten hits are of the system with the highest mean.",
         "",
         "## Systems and commands",
     ]
@@ -92,8 +92,8 @@ def _legend() -> Iterator[str]:
     )
     yield "- **spread**: the highest mean of a system that reads the question, minus the lowest."
     yield (
-        "- **saturation**: the part of the way from chance to the oracle that the best system has "
-        "gone. At 100 % the benchmark cannot show a better system."
+        "- **saturation**: the part of the way from chance to the oracle that the system with "
+        "the highest mean has gone. At 100 % the benchmark is at its ceiling."
     )
     yield (
         "- **dead**: the share of questions of which no system finds anything, of which every "
@@ -109,6 +109,10 @@ def _legend() -> Iterator[str]:
         "- **What this cannot say**: the systems are built in and related, and those with an "
         "embedder share one. A benchmark on which they are alike may tell other systems apart. "
         "It is about retrieval, not about answers."
+    )
+    yield (
+        "- No run here was made under a protocol such as `mnemoscope-retrieval-2`, so none of them "
+        "is VERIFIED."
     )
 
 
@@ -135,20 +139,27 @@ def _benchmark(one: BenchmarkFigures) -> Iterator[str]:
         f"{', '.join(f'`{sha[:16]}…`' for sha in one.data_sha256)}."
     )
     yield ""
-    yield f"| system | {one.metric} | group | tokens of ten hits | trials.jsonl, sha256 |"
-    yield "|---|---|---|---|---|"
+    yield (
+        f"| system | {one.metric} | chance | group | tokens of ten hits | trials.jsonl, sha256 |"
+    )
+    yield "|---|---|---|---|---|---|"
     for own in one.systems:
         yield (
-            f"| {own.system} | {own.mean:.3f} | {own.group} | {own.tokens:,.0f} | "
-            f"`{own.trials_sha256[:16]}…` |"
+            f"| {own.system} | {_mean(own)} | {one.chance:.3f} | {own.group} | "
+            f"{own.tokens:,.0f} | `{own.trials_sha256[:16]}…` |"
         )
-    for name in _RANGE_OF:
+    for name in _REFERENCES:
         if name in one.references:
-            yield f"| {name} | {one.references[name]:.3f} | {_NONE} | {_NONE} | {_NONE} |"
-    yield f"| chance, computed | {one.chance:.3f} | {_NONE} | {_NONE} | {_NONE} |"
+            reference = _mean(one.references[name])
+            yield f"| {name} | {reference} | {one.chance:.3f} | {_NONE} | {_NONE} | {_NONE} |"
     if one.notes:
         yield ""
         yield from (f"- {note}" for note in one.notes)
+
+
+def _mean(one: ShownSystem | Reference) -> str:
+    low, high = one.ci95
+    return f"{one.mean:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def _option(value: object) -> str:
@@ -170,7 +181,7 @@ def picture(found: Sequence[BenchmarkFigures]) -> Picture:
         sheet.tidy(axes)
         axes.grid(axis="x", color=theme.grid, linewidth=0.6)
         for place, one in enumerate(found):
-            ends = [one.chance, one.references["oracle"]]
+            ends = [one.chance, one.references["oracle"].mean]
             axes.plot(ends, [place, place], color=theme.faint, linewidth=1, marker="|")
             means = [own.mean for own in one.systems]
             axes.plot(means, [place] * len(means), "o", color=theme.colours[0], markersize=4.2,

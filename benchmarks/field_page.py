@@ -98,6 +98,10 @@ def _how(found: Sequence[FieldTable]) -> Iterator[str]:
         "such as mem0, Graphiti and LightRAG, are measured as the search below their model, which "
         "is not how their authors mean them to be used."
     )
+    yield (
+        "- No run here was made under a protocol such as `mnemoscope-retrieval-2`, so none of them "
+        "is VERIFIED."
+    )
 
 
 def _section(table: FieldTable) -> Iterator[str]:

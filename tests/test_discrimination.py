@@ -33,7 +33,10 @@ def test_the_figures_of_a_benchmark_agree(one: BenchmarkFigures) -> None:
     assert one.pairs == len(means) * (len(means) - 1) // 2
     assert 0 <= one.apart <= one.pairs
     assert one.dead.none + one.dead.full <= one.dead.equal + 1e-9 <= 1 + 1e-9
-    assert one.references["oracle"] >= means[0]
+    assert one.references["oracle"].mean >= means[0]
+    for shown in (*one.systems, *one.references.values()):
+        low, high = shown.ci95
+        assert low <= shown.mean <= high
 
 
 def test_planted_dead_questions_are_counted() -> None:

@@ -41,13 +41,13 @@ SYSTEM = "recency"
 def _equal_journals_are_decoded_once() -> Iterator[None]:
     """Each test verifies a run and its three baselines, most of which it left as they were."""
 
-    known: dict[bytes, list[JournalLine]] = {}
+    known: dict[tuple[bytes, type[Trial]], list[JournalLine]] = {}
 
-    def read(path: Path) -> Iterator[JournalLine]:
-        content = path.read_bytes()
-        if content not in known:
-            known[content] = list(read_journal(path))
-        return iter(known[content])
+    def read(path: Path, trial: type[Trial] = Trial) -> Iterator[JournalLine]:
+        key = path.read_bytes(), trial
+        if key not in known:
+            known[key] = list(read_journal(path, trial))
+        return iter(known[key])
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_directory, "read_journal", read)

@@ -49,8 +49,9 @@ _NOT_ESTIMATES = re.compile(
     | (?<![\w@])(?:cohen.s\s)?(?:h|d_z|d|z|t|n|k|alpha|α|κ|kappa|df|seed)\s*[=:]\s*{_NUMBER}
     | (?<![\w@])(?!(?:mrr|ndcg|recall|precision|accuracy|hit|map)\b)[a-z]\w*={_NUMBER}
     | \balpha\s(?:of\s)?{_NUMBER} | \bpower\s(?:of\s)?{_NUMBER}(?:\s?%)?
-    | {_NUMBER}\s?(?:ms|µs|s|secs?|seconds?|min|minutes?|hours?|h|[kKMG]i?B|bytes|tokens?|x|×|times
+    | {_NUMBER}\s?(?:ms|µs|s|secs?|seconds?|min|minutes?|hours?|h|[kKMG]i?B|bytes|tokens?|x|times
       |cores?|questions?|conversations?|sessions?|segments?|memories|runs?|draws?|clusters?)\b
+    | {_NUMBER}\s?×
     | \bdetectable\b[^.;\d]*{_NUMBER}(?:{_UNIT})?
     | \bchance\b[^.;,\d]{{0,20}}{_NUMBER}(?:{_UNIT})?
     """,
