@@ -12,7 +12,13 @@ from mnemoscope.types import Trial
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import discrimination as command
-from discrimination_data import BenchmarkFigures, benchmarks, full_context
+from discrimination_data import (
+    BenchmarkFigures,
+    Reference,
+    ShownSystem,
+    benchmarks,
+    full_context,
+)
 from discrimination_figures import dead_questions, smallest_differences, spread
 from discrimination_page import page
 
@@ -34,9 +40,8 @@ def test_the_figures_of_a_benchmark_agree(one: BenchmarkFigures) -> None:
     assert 0 <= one.apart <= one.pairs
     assert one.dead.none + one.dead.full <= one.dead.equal + 1e-9 <= 1 + 1e-9
     assert one.references["oracle"].mean >= means[0]
-    for shown in (*one.systems, *one.references.values()):
-        low, high = shown.ci95
-        assert low <= shown.mean <= high
+    shown: list[ShownSystem | Reference] = [*one.systems, *one.references.values()]
+    assert all(own.ci95[0] <= own.mean <= own.ci95[1] for own in shown)
 
 
 def test_planted_dead_questions_are_counted() -> None:
