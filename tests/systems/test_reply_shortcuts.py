@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,8 +17,8 @@ from mnemoscope.systems import system_replies
 from mnemoscope.systems.builtin.bm25 import Bm25
 from mnemoscope.systems.host import SystemHost
 from mnemoscope.systems.host_frames import LENGTH, HostReply, PlainReply, frame
-from mnemoscope.systems.hosted import FrameExchange, _result
-from mnemoscope.systems.loader import Driver
+from mnemoscope.systems.hosted import FrameExchange, Hosted, HostedCopy, _result
+from mnemoscope.systems.loader import Driver, _is_hosted
 from mnemoscope.systems.plain_hits import PlainHits
 from mnemoscope.systems.system_replies import CheckedHits, read_hits
 from mnemoscope.types import Hit, Memory, Query, Question
@@ -40,8 +40,8 @@ def test_a_short_reply_is_read_without_a_look_at_each_hit() -> None:
     read = _result("recall", reply_of(hits))
 
     assert type(read) is CheckedHits
-    assert read_hits(read, 10) == hits
-    assert read_hits(read, 1) == hits[:1]
+    assert read_hits(read, 10, decoded=True) == hits
+    assert read_hits(read, 1, decoded=True) == hits[:1]
 
 
 @pytest.mark.parametrize("ids", [["x" * (LONGEST + 1)], ["a", "é" * (LONGEST + 1)]])
@@ -51,7 +51,7 @@ def test_an_id_that_is_too_long_is_refused_however_little_else_the_reply_has(
     read = _result("recall", reply_of([Hit(id) for id in ids]))
 
     with pytest.raises(BadReply, match="an id of 10,001 characters"):
-        read_hits(read, 10)
+        read_hits(read, 10, decoded=True)
 
 
 def plain_reply(ids: list[str], scores: list[float | None]) -> HostReply:
@@ -62,14 +62,14 @@ def test_a_reply_of_plain_hits_makes_no_object_a_hit() -> None:
     read = _result("recall", plain_reply(["a", "b", "c"], [1.0, None, 0.5]))
 
     assert type(read) is PlainHits
-    assert list(read_hits(read, 2)) == [Hit("a", 1.0), Hit("b")]
+    assert list(read_hits(read, 2, decoded=True)) == [Hit("a", 1.0), Hit("b")]
 
 
 def test_a_long_reply_of_plain_hits_is_checked() -> None:
     ids = ["a", "x" * (LONGEST + 1)]
 
     with pytest.raises(BadReply, match="an id of 10,001 characters"):
-        read_hits(_result("recall", plain_reply(ids, [None, None])), 10)
+        read_hits(_result("recall", plain_reply(ids, [None, None])), 10, decoded=True)
 
 
 def test_plain_hits_need_a_score_each() -> None:
@@ -101,7 +101,7 @@ def test_a_source_that_is_too_long_is_refused() -> None:
     read = _result("recall", reply_of([Hit("a", sources=("x" * (LONGEST + 1),))]))
 
     with pytest.raises(BadReply, match="an id of 10,001 characters"):
-        read_hits(read, 10)
+        read_hits(read, 10, decoded=True)
 
 
 @pytest.mark.parametrize("bytes_over", [-200, -1, 0, 1, 200])
@@ -113,7 +113,7 @@ def test_replies_of_about_the_length_of_the_short_cut_are_read_alike(bytes_over:
 
     read = _result("recall", reply_of(hits))
 
-    assert read_hits(read, 1000) == hits
+    assert read_hits(read, 1000, decoded=True) == hits
 
 
 def test_a_reply_that_is_not_utf_8_is_out_of_step_and_not_a_hit() -> None:
@@ -140,12 +140,43 @@ def test_ids_that_cannot_be_recorded_are_refused(hits: list[Hit], problem: str) 
         read_hits(hits, 10)
 
 
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (PlainHits([object()], [None]), "id"),  # type: ignore[list-item]
+        (PlainHits(["a"], ["high"]), "score"),  # type: ignore[list-item]
+        (PlainHits(["x" * (LONGEST + 1)], [None]), "10,001 characters"),
+        (CheckedHits([Hit("x" * (LONGEST + 1))]), "10,001 characters"),
+    ],
+)
+def test_a_system_that_fills_our_own_classes_is_checked_as_any_other(
+    reply: Sequence[Hit], problem: str
+) -> None:
+    """The cheat: in the worker's process nothing else checks what is recorded."""
+
+    class Importing:
+        def remember(self, memories: Sequence[Memory]) -> None: ...
+
+        def recall(self, query: Query, k: int) -> Sequence[Hit]:
+            return reply
+
+    with pytest.raises(BadReply, match=problem):
+        Driver(Importing, Importing()).ask(Query("?"), 1)
+
+
+def test_only_our_client_of_a_host_is_believed_to_have_decoded() -> None:
+    class Mine(Hosted):
+        pass
+
+    assert [_is_hosted(kind) for kind in (Hosted, HostedCopy, Mine)] == [True, True, False]
+
+
 def test_a_list_that_only_looks_like_checked_hits_is_checked() -> None:
     class Mine(CheckedHits):
         pass
 
     with pytest.raises(BadReply, match="10,001 characters"):
-        read_hits(Mine([Hit("x" * (LONGEST + 1))]), 10)
+        read_hits(Mine([Hit("x" * (LONGEST + 1))]), 10, decoded=True)
 
 
 def test_ids_as_long_as_allowed_and_not_ascii_are_read() -> None:

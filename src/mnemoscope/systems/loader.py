@@ -369,7 +369,8 @@ class Driver:
                 found = system.retrieve(query.text, k)
             else:
                 found = system(query, k)
-            return read_hits(finished(found), max(k, self._given) + 1)
+            most = max(k, self._given) + 1
+            return read_hits(finished(found), most, decoded=_is_hosted(type(system)))
 
     def answer(self, question: Question) -> str:
         """The system's own answer."""
@@ -434,6 +435,12 @@ def _is_scored(kind: type) -> bool:
 
 
 _scored: dict[type, bool] = {}
+
+
+def _is_hosted(kind: type) -> bool:
+    """Whether this is our client of a host process, not a subclass of it."""
+    hosted = sys.modules.get("mnemoscope.systems.hosted")  # a host itself does not import it
+    return hosted is not None and kind in (hosted.Hosted, hosted.HostedCopy)
 
 
 class _Call:

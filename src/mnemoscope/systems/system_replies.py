@@ -43,9 +43,13 @@ def short_plain_hits(ids: list[str], scores: list[float | None], size: int) -> S
     return PlainHits(ids, scores) if size <= _LONGEST_ID else list(map(Hit, ids, scores))
 
 
-def read_hits(reply: object, most: int) -> Sequence[Hit]:
-    """At most so many hits from what a system returns: Hits, ids, (id, score) pairs or dicts."""
-    if type(reply) is CheckedHits or type(reply) is PlainHits:
+def read_hits(reply: object, most: int, *, decoded: bool = False) -> Sequence[Hit]:
+    """At most so many hits from what a system returns: Hits, ids, (id, score) pairs or dicts.
+
+    `decoded` says that our own client of a host process made the reply, so that its types are
+    known. A system can import the same classes and fill them with anything.
+    """
+    if decoded and (type(reply) is CheckedHits or type(reply) is PlainHits):
         return reply[:most]
     if isinstance(reply, str | bytes | dict) or not isinstance(reply, Iterable):
         raise BadReply(f"recall returned {short(reply)}; expected a list of hits or ids")
