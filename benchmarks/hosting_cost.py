@@ -2,7 +2,7 @@
 
 The copy runs in a host process, by the command and by a script, and by the same script in the
 worker process. Each figure is of the whole command: start, imports, all questions, files. All are
-measured in turn, and the best of several rounds counts.
+measured in turn, in several rounds.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from rounds import Cost
+
 HERE = Path(__file__).resolve().parent
 
 
 class CommandCost(NamedTuple):
-    cpu: float
-    wall: float
+    cpu: Cost
+    wall: Cost
 
 
 def _command(system: str, data: str, out: str, workers: int) -> list[str]:
@@ -45,23 +47,24 @@ COMMANDS: dict[str, Callable[[str, str, int], list[str]]] = {
 
 
 def costs(data: Path | None, rounds: int, workers: int) -> dict[str, CommandCost]:
-    """The best CPU and wall time of each command; an error if their journals differ."""
-    best: dict[str, CommandCost] = {}
+    """The CPU and wall time of each command; an error if their journals differ."""
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in COMMANDS}
     for _ in range(rounds):
         journals = set()
         for name, words in COMMANDS.items():
             with tempfile.TemporaryDirectory() as folder:
-                cost = _cost(words(str(data or ""), folder, workers))
+                taken[name].append(_times(words(str(data or ""), folder, workers)))
                 [journal] = Path(folder).glob("*/trials.jsonl")
                 journals.add(journal.read_bytes())
-            before = best.get(name, cost)
-            best[name] = CommandCost(min(cost.cpu, before.cpu), min(cost.wall, before.wall))
         if len(journals) != 1:
             raise SystemExit("the journals of bm25 and of its copies differ")
-    return best
+    return {
+        name: CommandCost(*map(Cost, zip(*times, strict=True))) for name, times in taken.items()
+    }
 
 
-def _cost(words: list[str]) -> CommandCost:
+def _times(words: list[str]) -> tuple[float, float]:
+    """CPU and wall seconds of a command."""
     path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     before, started = _children(), time.perf_counter()
     done = subprocess.run(
@@ -73,7 +76,7 @@ def _cost(words: list[str]) -> CommandCost:
     )
     if done.returncode:
         raise SystemExit(done.stderr)
-    return CommandCost(_children() - before, time.perf_counter() - started)
+    return _children() - before, time.perf_counter() - started
 
 
 def _children() -> float:

@@ -34,7 +34,7 @@ from speed_page import Finding, figure, page, spread
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 _MANY_ROUNDS = 7
-"""Of short work, whose single rounds differ most."""
+"""Of work whose single rounds differ most."""
 
 console = Console()
 
@@ -238,7 +238,7 @@ def hosting() -> None:
 
     data = SHARED / "locomo" if (SHARED / "locomo").exists() else None
     for workers in (1, 2):
-        costed = costs(data, ROUNDS, workers)
+        costed = costs(data, _MANY_ROUNDS, workers)
         reference, hosted, copy_here, copy_hosted = costed.values()
         number = {1: "one", 2: "two"}[workers]
         keys = (f"hosting/{number}", f"hosting/{number}-wall", f"hosting/{number}-same")
