@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.connectors.mcp_running import BOAT, MEMORIES, PIANO, REX, WHO, Served, served
@@ -15,8 +18,9 @@ from tests.optional import missing
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
+from mnemoscope.connectors.mcp import session
 from mnemoscope.connectors.mcp.mcp_connector import Mcp
-from mnemoscope.connectors.mcp.session import ToolError
+from mnemoscope.connectors.mcp.session import McpSession, ToolError
 from mnemoscope.datasets.locomo import Locomo
 from mnemoscope.runner.conformance import check_system
 from mnemoscope.runner.run import Settings, run
@@ -278,6 +282,27 @@ def test_a_server_that_died_is_lost_until_it_runs_again(mapped: Mapped, opened: 
         with pytest.raises(MnemoscopeError, match=r"is down .*: start it, then repeat the command"):
             impatient.reset("scope")
         impatient.close()
+
+
+class Stuck:
+    """A transport whose thread hangs where no deadline of the event loop can end it."""
+
+    gone = ""
+
+    def __init__(self, released: threading.Event) -> None:
+        self._released = released
+
+    def streams(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+        self._released.wait()
+        raise ConnectionError("released")
+
+
+def test_a_session_whose_thread_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_CLOSE_SECONDS", 0.05)
+    released = threading.Event()
+    with pytest.raises(TimeoutError, match=r"not initialize within 0\.05 s"):
+        McpSession(Stuck(released), 0.05, ())
+    released.set()
 
 
 # Keys

@@ -83,7 +83,14 @@ class McpSession:
         self._over = asyncio.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self._opened.result()
+        try:
+            self._opened.result(start + _CLOSE_SECONDS)
+        except TimeoutError:
+            if self._opened.done():
+                raise
+            # Its thread hangs outside the event loop, for example on a lock of a C library that
+            # another thread held when this process was forked.
+            raise self._opening_failed(TimeoutError()) from None
 
     def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> ToolReply:
         """Call a tool and return its reply.
