@@ -8,6 +8,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from cyclopts import App, ArgumentCollection
 from hypothesis import HealthCheck, settings
 from tests.browser import browser as browser
 from tests.optional import missing
+from tests.temporary_files import use_memory
 
 from mnemoscope.models.embedders import WordLlamaEmbedder
 from mnemoscope.personas.simulate.simulator import simulate_persona
@@ -64,17 +66,33 @@ _LAST = ("golden", "datasets", "metrics", "stats", "reports", "judges", "models"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let each process of a whole run begin to collect at another folder.
+    """Have temporary files in memory, and let each process begin to collect at another folder.
 
     On a fresh clone compiling the tests takes three times as long as collecting them, and a process
     finds what another one has compiled before it.
     """
+    if folder := use_memory():
+        config.stash[_MEMORY] = folder
     whole = [Path(place).resolve() for place in config.args] == [REPOSITORY / "tests"]
     if whole and (worker := os.environ.get("PYTEST_XDIST_WORKER")):
         places = sorted(str(one) for one in (REPOSITORY / "tests").iterdir() if _has_tests(one))
         count = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
         first = len(places) * int(worker.removeprefix("gw")) // count
         config.args[:] = places[first:] + places[:first]
+
+
+_MEMORY = pytest.StashKey[Path]()
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Keep the temporary files of tests that failed until the next run."""
+    if exitstatus and _MEMORY in session.config.stash:
+        del session.config.stash[_MEMORY]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if folder := config.stash.get(_MEMORY, None):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _has_tests(place: Path) -> bool:

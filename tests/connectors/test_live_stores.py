@@ -16,6 +16,8 @@ import pytest
 from tests.connectors.raw_http import RawServer, Said
 from tests.integrations.needed import need
 from tests.optional import missing
+from tests.temporary_files import temporary_files_on_disk as temporary_files_on_disk
+from tests.temporary_files import tmp_path_factory as tmp_path_factory
 
 from mnemoscope import api
 from mnemoscope._store.errors import UsageError
