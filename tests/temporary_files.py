@@ -33,7 +33,8 @@ def use_memory() -> Path | None:
         if not Path("/proc", old.name.removeprefix(_PREFIX)).exists():
             shutil.rmtree(old, ignore_errors=True)
     folder = _MEMORY / f"{_PREFIX}{os.getpid()}"
-    folder.mkdir(mode=0o700)
+    # Others may pass through, not look: PostgreSQL refuses to run as root, and becomes `nobody`.
+    folder.mkdir(mode=0o711)
     os.environ["TMPDIR"] = str(folder)
     tempfile.tempdir = None
     return folder

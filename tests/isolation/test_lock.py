@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import stat
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -259,6 +261,19 @@ def test_a_file_is_hidden_under_every_mount(tmp_path: Path) -> None:
 
     found = hidden_paths._mounted_elsewhere(str(tmp_path / "data" / "x.json"), mounts)
     assert list(found) == [tmp_path / "mounted" / "x.json"]
+
+
+@pytest.mark.skipif(not os.path.ismount("/dev/shm"), reason="/dev/shm is no file system of its own")
+def test_devices_are_not_looked_for_in_file_systems_mounted_below_dev(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stat, "S_ISBLK", lambda mode: True)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        file = Path(folder, "file")
+        file.touch()
+        found = hidden_paths.raw_disks()
+    assert Path("/dev/null") in found
+    assert file not in found
 
 
 def test_hard_links_are_found(place: Path) -> None:

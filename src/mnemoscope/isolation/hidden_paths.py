@@ -34,9 +34,14 @@ def every_name(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def raw_disks() -> list[Path]:
-    """The block devices that this user may read; they contain every file."""
+    """The block devices that this user may read; they contain every file.
+
+    File systems mounted below /dev hold no device files of the machine. One of them is /dev/shm,
+    where programs keep any number of files.
+    """
     found = []
-    for folder, _, names in os.walk("/dev"):
+    for folder, inner, names in os.walk("/dev"):
+        inner[:] = (name for name in inner if not os.path.ismount(Path(folder, name)))
         for path in (Path(folder, name) for name in names):
             with suppress(OSError):
                 if stat.S_ISBLK(path.lstat().st_mode) and os.access(path, os.R_OK):
