@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mnemoscope._store.errors import UsageError
@@ -298,6 +298,7 @@ SCALES = [Scale(""), Scale("f1"), Scale("likelihood", None, None)]
 
 @settings(max_examples=60, deadline=None)
 @given(many_rows(), st.integers(), st.sampled_from(SCALES))
+@example([row(0, 0.0), row(1, 3e-275)], 0, SCALES[2])
 def test_figures_do_not_depend_on_the_order_of_rows(
     rows: list[QuestionRecord], seed: int, scale: Scale
 ) -> None:

@@ -139,6 +139,10 @@ def intervals_of_means(
     return [[round(end, _END_DIGITS) for end in ends] for ends in found]
 
 
+_LEAST_RANGE = 1e-150
+"""The square of a smaller range is 0 in floating point, as if all values were equal."""
+
+
 def interval_of_unbounded(
     values: NDArray[np.float64], clusters: Sequence[str]
 ) -> list[float] | None:
@@ -147,7 +151,7 @@ def interval_of_unbounded(
     Its range is that of the values; if all are equal, they do not show how others would vary.
     """
     span = float(np.ptp(values))
-    if not span > 0:
+    if not span > _LEAST_RANGE:
         return None
     found = difference(cluster_sums(values[:, None], clusters), span)
     return [round(end, _END_DIGITS) for end in found.interval(found.critical())]
