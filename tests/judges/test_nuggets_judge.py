@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.judges import Case, Unjudged
@@ -118,13 +117,15 @@ def test_only_datasets_with_rubrics_can_be_judged() -> None:
 @given(st.permutations(list(range(5))), st.lists(st.sampled_from(range(8)), min_size=1, max_size=7))
 def test_the_order_is_kendalls_tau_b(expected: list[int], found: list[int]) -> None:
     """Against scipy, with the ranks that the official script gives."""
+    from scipy.stats import kendalltau  # large, and every process collects this file
+
     texts, others = [f"e{n}" for n in expected], [f"e{n}" for n in found]
     union = list(dict.fromkeys([*texts, *others]))
     ranks = [
         [{item: n for n, item in enumerate(one, 1)}.get(item, len(union) + 1) for item in union]
         for one in (texts, others)
     ]
-    tau = stats.kendalltau(*ranks).statistic
+    tau = kendalltau(*ranks).statistic
     if tau == tau:  # not undefined
         assert order_score(texts, others) == pytest.approx((tau + 1) / 2)
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from mnemoscope.stats.clustered import (
     ClusterSums,
@@ -118,6 +117,8 @@ def test_fewer_than_five_clusters_speak_of_these_only(
 
 def test_few_questions_find_no_more_than_the_exact_sign_test() -> None:
     """Every number of gained and lost questions of one cluster with fewer than thirty."""
+    from scipy.stats import binomtest  # large, and every process collects this file
+
     found = 0
     for n in range(1, 30):
         for gained in range(n + 1):
