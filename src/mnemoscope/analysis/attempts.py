@@ -37,17 +37,23 @@ class _Fate(NamedTuple):
     """What became of one attempt."""
 
     number: int
-    path: str
+    start: LedgerLine
     finish: LedgerLine | None
-    is_there: bool
 
     def told(self, own_head: str) -> str:
         if self.finish is None:
-            what = "was not finished" if self.is_there else "was not finished and is deleted"
+            what = "was not finished"
         else:
             same = "the same journal" if self.finish.head == own_head else "another journal"
-            what = f"was finished with {same}" + ("" if self.is_there else " and is deleted")
-        return f"attempt {self.number} {what} ({self.path})"
+            what = f"was finished with {same}"
+        what += "" if self._is_there() else " and is deleted"
+        return f"attempt {self.number} {what} ({self.start.path})"
+
+    def _is_there(self) -> bool:
+        with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
+            content = (Path(self.start.path) / "manifest.json").read_bytes()
+            return msgspec.json.decode(content, type=Manifest).id == self.start.id
+        return False
 
 
 def attempts_of(path: Path, manifest: Manifest) -> Attempts:
@@ -64,7 +70,7 @@ def attempts_of(path: Path, manifest: Manifest) -> Attempts:
     ledger, start = ledgers[known.index(True)], own[known.index(True)]
     assert start is not None
     starts = ledger.starts(manifest.fingerprint, start.same)
-    fates = [_fate(number, start, ledger) for number, start in enumerate(starts, 1)]
+    fates = _fates(starts, ledger)
     number = [line.id for line in starts].index(manifest.id) + 1
     end = manifest.chain.get("trials.jsonl")
     head = end.head if end else ""
@@ -73,11 +79,10 @@ def attempts_of(path: Path, manifest: Manifest) -> Attempts:
     )
     text = ""
     if len(fates) > 1:
-        others = [fate.told(head) for fate in fates if fate.number != number]
+        others = [fate for fate in fates if fate.number != number]
+        told = [fate.told(head) for fate in others[:_SHOWN]]
         more = [f"{len(others) - _SHOWN} more"] if len(others) > _SHOWN else []
-        text = f"attempt {number} of {len(fates)}, the first counts: " + "; ".join(
-            others[:_SHOWN] + more
-        )
+        text = f"attempt {number} of {len(fates)}, the first counts: " + "; ".join(told + more)
     if elsewhere := len(ledger.with_other_code(start)):
         every = len(fates) + elsewhere
         text += ("; " if text else "") + (
@@ -98,8 +103,8 @@ def unfinished_before(path: Path, manifest: Manifest) -> int:
         starts = ledger.starts(manifest.fingerprint, own.same if own else "")
         ids = [line.id for line in starts]
         if manifest.id and manifest.id in ids:
-            fates = [_fate(0, line, ledger) for line in starts[: ids.index(manifest.id)]]
-            return sum(fate.finish is None for fate in fates)
+            earlier = _fates(starts[: ids.index(manifest.id)], ledger)
+            return sum(fate.finish is None for fate in earlier)
     return 0
 
 
@@ -131,10 +136,6 @@ def attempts_in_order(case: CheckedRun) -> tuple[bool, str]:
     return True, found.text or "attempt 1 of 1"
 
 
-def _fate(number: int, start: LedgerLine, ledger: AttemptLedger) -> _Fate:
-    ends = [line for line in ledger.of_run(start.id) if line.event == "finish"]
-    is_there = False
-    with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-        content = (Path(start.path) / "manifest.json").read_bytes()
-        is_there = msgspec.json.decode(content, type=Manifest).id == start.id
-    return _Fate(number, start.path, ends[-1] if ends else None, is_there)
+def _fates(starts: Sequence[LedgerLine], ledger: AttemptLedger) -> list[_Fate]:
+    ends = {line.id: line for line in ledger.lines if line.event == "finish" and line.id}
+    return [_Fate(number, start, ends.get(start.id)) for number, start in enumerate(starts, 1)]
