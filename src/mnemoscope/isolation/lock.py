@@ -50,7 +50,10 @@ _NOT_FOUND = re.compile(r"No such file or directory|ENOENT|No module named|Canno
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
 """Devices that a child may write to although it may change no files."""
 _PROBE = """
-while [ "$1" != -- ]; do if (: <"$1") 2>/dev/null; then echo "open $1"; exit 1; fi; shift; done
+while [ "$1" != -- ]; do
+  if { true <"$1"; } 2>/dev/null; then echo "open $1"; exit 1; fi
+  shift
+done
 shift; for path; do if [ -w "$path" ]; then echo "write into $path"; exit 1; fi; done
 """
 
