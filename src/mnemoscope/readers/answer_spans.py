@@ -133,7 +133,7 @@ def _nearness(
 ) -> tuple[NDArray[np.bool_], Floats, Floats]:
     """For each word: whether it is in the question, how near to it, and how near to the focus."""
     focus = [row for word in asked.focus for row in index.vocabulary.rows(word)[1:]]
-    wanted = np.unique(index.vocabulary.rows(question)[1:]).astype(np.intp)
+    wanted = np.array(sorted(set(index.vocabulary.rows(question)[1:])), np.intp)
     stems, vectors = index.vocabulary.stems(), index.vocabulary.vectors()
     same = np.zeros(len(rows), np.bool_)
     near, to_focus = np.zeros(len(rows), np.float32), np.zeros(len(rows), np.float32)

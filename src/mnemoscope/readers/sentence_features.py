@@ -55,7 +55,7 @@ class Reading(NamedTuple):
 def consider(question: str, asked: Cues, digests: Sequence[Digest], library: Library) -> Reading:
     """Every passage must have a sentence, and the question a content word."""
     vocabulary = library.vocabulary
-    rows = np.unique(vocabulary.rows(question)[1:])
+    rows = np.array(sorted(set(vocabulary.rows(question)[1:])), np.intp)
     names = [row for word in asked.named for row in vocabulary.rows(word)[1:]]
     words = np.concatenate([digest.words for digest in digests])
     headings = np.concatenate([digest.headings for digest in digests])

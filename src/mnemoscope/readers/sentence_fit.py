@@ -50,7 +50,7 @@ def sentence_features(
     table = np.zeros((len(sentences), len(SENTENCE_FEATURES)), np.float32)
     if not sentences:
         return sentences, table
-    rows = np.unique(index.vocabulary.rows(question)[1:]).astype(np.intp)
+    rows = sorted(set(index.vocabulary.rows(question)[1:]))
     called = [row for name in asked.names for row in index.vocabulary.rows(name)[1:]]
     stems = index.vocabulary.stems()
     named = {int(stems[row]) for row in called}
