@@ -7,7 +7,8 @@
 
 `collect` reads folders of `mnemoscope systems survey` and writes docs/field/NAME.json. `second`
 compares runs with earlier ones of the same systems and adds them to docs/field/second-run.json; the
-exit code is 1 if a figure differs. `page` writes docs/field.md and docs/img/field.png.
+exit code is 1 if a figure differs. `page` writes docs/field.md and a picture of each
+survey, docs/img/field.png and so on.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from field_data import repeated, second_runs, survey_data, write
-from field_page import PICTURE, page, picture
+from field_data import repeated, second_runs, survey_data, tables, write
+from field_page import page, picture, picture_place
 
 DATA = Path(__file__).parents[1] / "docs" / "field"
 
@@ -41,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{one.table}, {one.system}: {'equal' if one.is_equal else 'DIFFERS'}")
         return int(not all(one.is_equal for one in again))
     (given.data.parent / "field.md").write_text(page(given.data), encoding="utf-8")
-    if (drawn := picture(given.data)) is not None:
-        place = given.data.parent / PICTURE
+    for number, table in enumerate(tables(given.data)):
+        place = given.data.parent / picture_place(number)
         place.parent.mkdir(exist_ok=True)
-        place.write_bytes(drawn.content)
+        place.write_bytes(picture(table).content)
     return 0
 
 
@@ -62,7 +63,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     second.add_argument("first", type=Path)
     second.add_argument("second", type=Path)
     second.add_argument("--title", required=True)
-    commands.add_parser("page", help="write the page and its plot")
+    commands.add_parser("page", help="write the page and its plots")
     return parser.parse_args(arguments)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from mnemoscope.survey import SurveyEntry, survey_entries
 REFERENCE = "dense"
 """The row that times are divided by: it embeds every text and question, as most rows do."""
 _DIGITS = 4
+_FOLDER = re.compile(r" \(/[^)]*\)")
+"""The folder of another attempt: of the machine that ran it."""
 
 
 class FieldRow(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -89,7 +92,7 @@ class FieldTable(msgspec.Struct, frozen=True):
     notes: list[str] = []
 
 
-class SecondRun(msgspec.Struct, frozen=True):
+class SecondRun(msgspec.Struct, frozen=True, omit_defaults=True):
     """One system that was run a second time, in a fresh folder."""
 
     table: str
@@ -97,6 +100,8 @@ class SecondRun(msgspec.Struct, frozen=True):
     first: dict[str, str]
     """File to sha256."""
     second: dict[str, str]
+    recall: tuple[float, float] | None = None
+    """recall@10 of both runs, if they differ."""
 
     @property
     def is_equal(self) -> bool:
@@ -123,6 +128,8 @@ def survey_data(folders: Sequence[Path], *, title: str, command: str, commit: st
         entry
         for entry in entries
         if entry.profile == "as shipped" or str(entry.spec) not in shipped
+        # That a product's own defaults cannot run is said once, not for each choice of options.
+        if not (entry.unavailable and entry.spec.args and entry.spec.name in runs)
     ]
     groups = system_groups(list(runs.values()))
     checked = _conformance(folders)
@@ -214,7 +221,9 @@ def _row(
         hits=found.hits,
         untraced=found.untraced,
         notes=[
-            note.removeprefix(": ") for note in [f": {entry.note}", *found.notes] if note != ": "
+            _FOLDER.sub("", note.removeprefix(": "))
+            for note in [f": {entry.note}", *found.notes]
+            if note != ": "
         ],
         versions=_versions(system)
         or {"mnemoscope": view.manifest.identity["versions"]["mnemoscope"]},
@@ -246,10 +255,16 @@ def _rounded(value: float | None, digits: int = _DIGITS) -> float | None:
 def second_runs(table: str, first: Path, second: Path) -> list[SecondRun]:
     """Compare the files of every run of `second` with those of the same system in `first`."""
     before = {run.label: run for run in finished(first)}
-    return [
-        SecondRun(table, run.label, _hashes(before[run.label]), _hashes(run))
-        for run in finished(second)
-    ]
+    return [_second_run(table, before[run.label], run) for run in finished(second)]
+
+
+def _second_run(table: str, first: RunDirectory, second: RunDirectory) -> SecondRun:
+    found = SecondRun(table, second.label, _hashes(first), _hashes(second))
+    if found.is_equal:
+        return found
+    both = (RunView.of(run).metrics["overall"]["recall@10"]["mean"] for run in (first, second))
+    one, other = (round(mean, _DIGITS) for mean in both)
+    return msgspec.structs.replace(found, recall=(one, other))
 
 
 def _hashes(run: RunDirectory) -> dict[str, str]:

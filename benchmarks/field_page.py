@@ -13,7 +13,7 @@ from mnemoscope.reports.plot_style import Look, Picture
 from mnemoscope.systems import BUILT_IN
 
 COMMAND = "python benchmarks/field.py page"
-PICTURE = Path("img") / "field.png"
+_PICTURES = Path("img")
 _BASELINES = ("none", "random", "recency", "oracle")
 _NONE = "–"
 
@@ -35,12 +35,11 @@ def page(folder: Path) -> str:
         "",
         *_summary(found),
         "",
-        f"![recall@10 of the systems with intervals]({PICTURE})",
-        "",
         *_how(found),
     ]
-    for table in found:
-        lines += ["", f"## {table.title}", "", *_section(table)]
+    for number, table in enumerate(found):
+        shown = f"![{table.metric} of the systems with intervals]({picture_place(number)})"
+        lines += ["", f"## {table.title}", "", shown, "", *_section(table)]
     lines += ["", "## A second run", "", *_second(repeated(folder))]
     lines += ["", "## Not run", "", *_left_out(found, not_run(folder))]
     return "\n".join(lines) + "\n"
@@ -90,7 +89,10 @@ def _how(found: Sequence[FieldTable]) -> Iterator[str]:
     yield (
         f"- **ingestion**, **search**: the time of ingestion and the median time of a recall, "
         f"divided by those of `{REFERENCE}` in the same survey. Other programs ran on the machine "
-        "and rows ran at different times: read a factor of two as no difference."
+        "and rows ran at different times. In two surveys of LoCoMo's sessions the same rows had "
+        "the same figures, but times of search that differed by up to 38 times for systems in "
+        "processes of their own (the first: `git show df24a240:docs/field/table-2-sessions.json`). "
+        "So these columns compare no two of these systems."
     )
     yield "- **lost**: memories rejected or merged. **untraced**: hits that are no memory."
     yield (
@@ -200,6 +202,8 @@ def _second(found: Sequence[SecondRun]) -> Iterator[str]:
     yield "|---|---|---|---|"
     for one in found:
         said = "the same bytes" if one.is_equal else "**differ**"
+        if one.recall is not None:
+            said += f": recall@10 {one.recall[0]:.3f} and {one.recall[1]:.3f}"
         yield f"| {one.table} | `{one.system}` | {said} | {_hash(one.second['metrics.json'])} |"
 
 
@@ -216,12 +220,13 @@ def _left_out(found: Sequence[FieldTable], reasons: dict[str, str]) -> Iterator[
             yield f"- `{name}`: {reasons.get(name) or item.untested or 'not run yet'}."
 
 
-def picture(folder: Path) -> Picture | None:
-    """The rows of the first survey with intervals and groups."""
-    found = tables(folder)
-    if not found:
-        return None
-    table = found[0]
+def picture_place(number: int) -> Path:
+    """Where the page finds the picture of a survey: field.png, field-2.png and so on."""
+    return _PICTURES / (f"field-{number + 1}.png" if number else "field.png")
+
+
+def picture(table: FieldTable) -> Picture:
+    """The rows of a survey with intervals and groups."""
     marks = [
         SystemMark(
             row.name,

@@ -67,10 +67,12 @@ def test_systems_with_the_same_rankings_have_the_same_figures(table: FieldTable)
 
 def test_a_second_run_gave_the_same_figures() -> None:
     found = repeated(DATA)
-    assert len({one.system for one in found}) >= 3
+    assert len({one.system for one in found if one.is_equal}) >= 3
     known = {(table.title, row.system): row for table in TABLES for row in table.rows}
     for one in found:
-        assert one.is_equal, one.system
+        # Hindsight ranks differently each time, which the page says.
+        assert one.is_equal or one.system.partition(",")[0] == "hindsight", one.system
+        assert one.is_equal or one.recall is not None
         assert one.first["metrics.json"] == known[one.table, one.system].metrics_sha256
 
 
@@ -80,6 +82,30 @@ def test_real_systems_are_counted_once_and_built_in_ones_not() -> None:
         assert len(found) == len(set(found)) > 0
         assert not {"bm25", "dense", "oracle"} & set(found)
         assert {row.name for row in table.rows} >= {"bm25", "dense · wordllama"}
+
+
+def test_that_defaults_cannot_run_is_said_once_for_each_system() -> None:
+    for table in TABLES:
+        refused = [row.system.partition(",")[0] for row in table.rows if row.unavailable]
+        assert len(refused) == len(set(refused))
+
+
+def test_a_survey_has_sixteen_real_systems_on_ten_conversations() -> None:
+    most = max(TABLES, key=lambda table: len(real_systems(table)))
+    assert len(real_systems(most)) >= 16
+    assert most.clusters == 10
+
+
+def test_each_survey_has_its_picture(tmp_path: Path) -> None:
+    data = tmp_path / "field"
+    data.mkdir()
+    for number, table in enumerate(TABLES, start=1):
+        write(data / f"table-{number}.json", table)
+    assert command.main(["--data", str(data), "page"]) == 0
+    said = (tmp_path / "field.md").read_text()
+    drawn = sorted((tmp_path / "img").iterdir())
+    assert len(drawn) == len(TABLES)
+    assert all(f"(img/{one.name})" in said for one in drawn)
 
 
 def test_a_changed_figure_changes_the_page(tmp_path: Path) -> None:
@@ -94,6 +120,8 @@ def test_a_changed_figure_changes_the_page(tmp_path: Path) -> None:
     assert page(data) != said
 
 
-def test_a_differing_second_run_is_said() -> None:
-    one = SecondRun("t", "bm25", {"metrics.json": "a"}, {"metrics.json": "b"})
+def test_a_differing_second_run_is_said(tmp_path: Path) -> None:
+    one = SecondRun("t", "bm25", {"metrics.json": "a"}, {"metrics.json": "b"}, (0.25, 0.5))
     assert not one.is_equal
+    write(tmp_path / "second-run.json", [one])
+    assert "**differ**: recall@10 0.250 and 0.500" in page(tmp_path)

@@ -16,6 +16,10 @@ from .postgres_server import EmbeddedPostgres
 _RECALLED_TOKENS = 1_000_000
 """Hindsight limits results by tokens, not by number; this limit is never reached."""
 _NO_MEMORY = "Hindsight created no memory from it"
+_LINKED_FIRST = (
+    "its graph ranks what is linked to the 20 texts most similar to the query, and not these "
+    "themselves, so fused ranks can put the most similar texts last; graph=false has no graph"
+)
 
 
 class Hindsight(MemoryAdapter):
@@ -46,6 +50,8 @@ class Hindsight(MemoryAdapter):
             reranker="rrf",
             observations=False,
         )
+        if graph:
+            self.notes = (*self.notes, _LINKED_FIRST)
         if not self._endpoint.llm:
             self.notes = (*self.notes, "no language model: texts are stored in chunks")
         self._threshold = threshold

@@ -43,12 +43,13 @@ _SERVER = {
     "dynamic_shared_memory_type": "mmap",
 }
 # The server of pg0 outlives the process that starts it. This script waits until the worker closes
-# the pipe or dies, then ends the server.
+# the pipe or dies, then ends the server. It removes its file at its end, but `kill -0` finds it
+# until its new parent, our main process, has waited for it.
 _WATCH = """
 server=$(head -n 1 "$HOME/data/postmaster.pid")
 read -r nothing
 kill -INT "$server"
-while kill -0 "$server"; do sleep 0.1; done
+while test -e "$HOME/data/postmaster.pid" && kill -0 "$server"; do sleep 0.1; done
 rm -rf "$HOME"
 rmdir "${HOME%/*}"
 """
@@ -267,12 +268,18 @@ class EmbeddedPostgres:
         words += ["--port", str(port), "--data-dir", str(self.data)]
         # The data need not survive a crash, and each memory is one transaction.
         words += ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]
+        # A locked worker may make no files in /tmp, where the server would have its socket.
+        words += ["-c", "unix_socket_directories="]
         # Not pipes: the server inherits them and would keep them open until it ends.
         with log.open("w") as output:
             how: dict[str, Any] = {
                 "stdout": output,
                 "stderr": output,
-                "env": {"HOME": str(self._folder), "PATH": os.environ["PATH"]},
+                "env": {
+                    "HOME": str(self._folder),
+                    "TMPDIR": str(self._folder),
+                    "PATH": os.environ["PATH"],
+                },
                 "cwd": "/",
             }
             user: dict[str, Any] = {}
