@@ -38,6 +38,8 @@ class ErrorCell(NamedTuple):
     """The share of the cell among the right, or the wrong, answers of the stratum."""
     shared: str = ""
     """How many of the reference's words the answers have; empty in older exams."""
+    beside: str = ""
+    """How many other words the answers have; empty in older exams."""
 
 
 class ErrorRate(NamedTuple):
