@@ -379,3 +379,16 @@ def test_a_judge_that_errs_on_near_misses_has_a_wide_range_over_mixes() -> None:
     assert ranges[1].low < 0.02 and ranges[1].high > 0.4
     assert mix_range(cells(("none", 0, 1.0)), shares).low == 0.0
     assert mix_range([], shares) == (0.0, 1.0)
+
+
+def test_a_judge_that_always_errs_has_a_rate_of_one_whatever_the_weights_add_up_to() -> None:
+    """Weights of a third, and of 0.1, do not add up to one in binary."""
+    shares = {f"text, {number}": 0.1 for number in range(10)}
+    many = [
+        ErrorCell(kind, True, stratum, 300, 300, 0, 1 / 3, "most")
+        for stratum in shares
+        for kind in "abc"
+    ]
+    found = error_rate(many, shares)
+    assert (found.rate, found.high) == (1.0, 1.0) and 0.9 < found.low < 1
+    assert mix_range(many, shares).high == 1.0
