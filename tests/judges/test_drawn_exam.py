@@ -20,7 +20,7 @@ from mnemoscope.api.examine import examine
 from mnemoscope.cli.app import invoke
 from mnemoscope.datasets import open_dataset
 from mnemoscope.judges import Case, EachCaseAlone, Judge
-from mnemoscope.judges.drawn_exam import DrawnExam, draw
+from mnemoscope.judges.drawn_exam import RULES, DrawnExam, draw
 from mnemoscope.judges.exam_record import ExamRecord, combined
 from mnemoscope.judges.exam_store import exam_identity, installation_seed, keep, kept
 from mnemoscope.judges.sit_exam import read_labelled, sit
@@ -215,6 +215,12 @@ def test_a_kept_exam_is_found_by_judge_and_data_and_a_timeout_is_no_part_of_it(h
     assert kept(other, "locomo", ["d"]).record is None
     assert kept(identity, "longmemeval", ["d"]).record is None
     assert kept(identity, "locomo", ["e"]).record is None
+
+
+def test_an_exam_of_older_rules_is_not_reused(home: Path) -> None:
+    for rules, counts in ((RULES, True), (RULES - 1, False)):
+        keep(exam_record(judge={"name": "a"}, data=["d"], rules=rules))
+        assert (kept({"name": "a"}, "locomo", ["d"]).record is not None) == counts
 
 
 def test_an_edited_exam_does_not_count(home: Path) -> None:
