@@ -40,7 +40,7 @@ from mnemoscope.stats.clustered import Interval
 from mnemoscope.stats.corrected import JudgeErrors, rogan_gladen
 from mnemoscope.stats.intervals import wilson
 from mnemoscope.stats.judge_errors import ErrorCell, ErrorRate, error_rate, mix_range
-from mnemoscope.text.reference_types import shared_words, stratum_of
+from mnemoscope.text.reference_types import shared_words, stratum_of, words_beside
 from mnemoscope.types import Question, Scenario
 
 _TESTS = Path(__file__).resolve().parent.parent / "tests/judges"
@@ -66,6 +66,14 @@ class Labelled(NamedTuple):
     @property
     def shared(self) -> str:
         return shared_words(self.case.answer, self.case.question.reference)
+
+    @property
+    def beside(self) -> str:
+        return words_beside(self.case.answer, self.case.question.reference)
+
+    @property
+    def cell(self) -> str:
+        return f"{self.stratum}, {self.shared}, {self.beside}"
 
 
 Verdicts = list[tuple[Labelled, bool]]
@@ -122,8 +130,8 @@ def row(judge: str, name: str, verdicts: Verdicts, cells: Sequence[ErrorCell]) -
     found = _of_questions(verdicts)
     strata = _shares([one.stratum for one, _ in verdicts])
     drawn, mix = error_rate(own, strata), mix_range(own, strata)
-    finer = [cell._replace(stratum=f"{cell.stratum}, {cell.shared}") for cell in own]
-    mixed = error_rate(finer, _shares([f"{one.stratum}, {one.shared}" for one, _ in verdicts]))
+    finer = [cell._replace(stratum=f"{cell.stratum}, {cell.shared}, {cell.beside}") for cell in own]
+    mixed = error_rate(finer, _shares([one.cell for one, _ in verdicts]))
     what = "right, rejected" if acceptable else "wrong, accepted"
     parts = [judge, name, what, f"{_text(found)}, {found.text}"]
     parts += [_text(drawn), _agree(found, drawn)]

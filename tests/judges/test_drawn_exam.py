@@ -20,7 +20,7 @@ from mnemoscope.api.examine import examine
 from mnemoscope.cli.app import invoke
 from mnemoscope.datasets import open_dataset
 from mnemoscope.judges import Case, EachCaseAlone, Judge
-from mnemoscope.judges.drawn_exam import DrawnExam, draw
+from mnemoscope.judges.drawn_exam import RULES, DrawnExam, draw
 from mnemoscope.judges.exam_record import ExamRecord, combined
 from mnemoscope.judges.exam_store import exam_identity, installation_seed, keep, kept
 from mnemoscope.judges.sit_exam import read_labelled, sit
@@ -217,6 +217,12 @@ def test_a_kept_exam_is_found_by_judge_and_data_and_a_timeout_is_no_part_of_it(h
     assert kept(identity, "locomo", ["e"]).record is None
 
 
+def test_an_exam_of_older_rules_is_not_reused(home: Path) -> None:
+    for rules, counts in ((RULES, True), (RULES - 1, False)):
+        keep(exam_record(judge={"name": "a"}, data=["d"], rules=rules))
+        assert (kept({"name": "a"}, "locomo", ["d"]).record is not None) == counts
+
+
 def test_an_edited_exam_does_not_count(home: Path) -> None:
     place = keep(exam_record(judge={"name": "a"}, data=["d"], false_accepts=300))
     content = msgspec.json.decode(place.read_bytes())
@@ -379,3 +385,16 @@ def test_a_judge_that_errs_on_near_misses_has_a_wide_range_over_mixes() -> None:
     assert ranges[1].low < 0.02 and ranges[1].high > 0.4
     assert mix_range(cells(("none", 0, 1.0)), shares).low == 0.0
     assert mix_range([], shares) == (0.0, 1.0)
+
+
+def test_a_judge_that_always_errs_has_a_rate_of_one_whatever_the_weights_add_up_to() -> None:
+    """Weights of a third, and of 0.1, do not add up to one in binary."""
+    shares = {f"text, {number}": 0.1 for number in range(10)}
+    many = [
+        ErrorCell(kind, True, stratum, 300, 300, 0, 1 / 3, "most")
+        for stratum in shares
+        for kind in "abc"
+    ]
+    found = error_rate(many, shares)
+    assert (found.rate, found.high) == (1.0, 1.0) and 0.9 < found.low < 1
+    assert mix_range(many, shares).high == 1.0

@@ -67,7 +67,7 @@ def print_record(spec: str, found: Examination) -> None:
     say(
         out,
         "Rates over all kinds are weighted by the questions of the benchmark and by how many words "
-        "real answers share with references; each kind may "
+        "real answers share with references and have beside them; each kind may "
         f"have an upper end of {MOST_OF_A_KIND:.0%}. In any mix: if these shares are not known, as "
         "for answers that were made to be nearly right.",
     )

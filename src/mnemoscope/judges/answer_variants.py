@@ -31,7 +31,7 @@ class Kind(NamedTuple):
 KINDS: dict[str, Kind] = {
     "right-same-words": Kind(right.same_words, True),
     "right-date-format": Kind(right.other_date_format, True),
-    "right-date-resolved": Kind(right.resolved_date, True),
+    "right-date-resolved": Kind(right.resolved_date, True, 3.0),
     "right-number-format": Kind(right.other_number_format, True),
     "right-list-order": Kind(right.other_order, True),
     "right-paraphrase": Kind(right.paraphrase, True),
@@ -46,6 +46,7 @@ KINDS: dict[str, Kind] = {
     "other-number": Kind(wrong.other_number, False, 6.0),
     "other-entity": Kind(wrong.other_entity, False, 6.0),
     "other-detail": Kind(wrong.other_detail, False, 6.0),
+    "other-words": Kind(wrong.other_words, False, 3.0),
     "negated": Kind(wrong.negated, False, 0.0),
     "vaguer": Kind(wrong.vaguer, False, 2.0),
     "part-of-list": Kind(wrong.part_of_list, False, 2.0),

@@ -114,6 +114,11 @@ NEGATIONS = (
     "It wasn't {text}, it was something else.",
     "no longer {text}",
 )
+DATES_IN_WORDS = {
+    "day": ("on {date}", "It was on {date}.", "last week, on {date}", "the week of {date}"),
+    "month": ("in {date}", "early {date}", "late in {date}", "last month, in {date}"),
+    "year": ("in {date}", "early in {date}", "in the summer of {date}"),
+}
 UNSURE_DATES = (
     "a while ago", "recently", "some time ago", "a few weeks earlier", "last year or so",
     "during the year", "one day in {year}", "at some point", "around that time", "in the past",

@@ -16,24 +16,27 @@ import msgspec
 from msgspec import Struct
 
 from mnemoscope.judges import Case
-from mnemoscope.judges.answer_profile import shares_of_shared
+from mnemoscope.judges.answer_profile import shares_of_words
 from mnemoscope.judges.answer_variants import KINDS, SHORT_ONLY, at_length
 from mnemoscope.judges.variant_source import Source
 from mnemoscope.text.abstention import says_nothing
 from mnemoscope.text.english import STOP_WORDS
 from mnemoscope.text.reference_types import (
+    BESIDE,
     LENGTHS,
     NO_ANSWER,
     SHARED,
+    Beside,
     Shared,
     shared_words,
     stratum_of,
     type_of,
+    words_beside,
 )
 from mnemoscope.text.tokenize import stems
 from mnemoscope.types import Question, Scenario
 
-RULES = 2
+RULES = 3
 """The version of the rules; results of other versions are not reused."""
 PER_KIND = 300
 _MOST_OTHERS = 300
@@ -54,6 +57,8 @@ class DrawnProbe(Struct, frozen=True):
     weight: float
     shared: str
     """How many of the reference's words the answer has; empty where nothing is to be answered."""
+    beside: str
+    """How many other words it has; empty where nothing is to be answered."""
     abstained: bool = False
     memories: int = 0
 
@@ -200,6 +205,7 @@ def _of_kind(
                 stratum_of(question, answer),
                 about.weight,
                 shared_words(answer, question.reference) if about.expects == "answer" else "",
+                words_beside(answer, question.reference) if about.expects == "answer" else "",
                 abstained=says_nothing(answer, question.text),
                 memories=own.size,
             )
@@ -208,31 +214,48 @@ def _of_kind(
 
 
 def _weighted(probes: Sequence[DrawnProbe]) -> list[DrawnProbe]:
-    """The probes weighted so that they share as many words with references as real answers do.
+    """The probes weighted so that they share as many words with references, and have as many
+    others beside, as real answers.
 
-    Kinds with as many shared words divide the share of such answers by their own weights.
+    Kinds with as many of both divide the share of such answers by their own weights.
     """
-    kinds: dict[tuple[bool, str], dict[str, dict[str, float]]] = defaultdict(dict)
+    kinds: dict[tuple[bool, str], dict[tuple[str, str], dict[str, float]]] = defaultdict(dict)
     for one in probes:
         if one.shared and one.weight:
-            kinds[one.acceptable, one.stratum].setdefault(one.shared, {})[one.kind] = one.weight
-    parts = {side: _parts(shares_of_shared(*side), set(found)) for side, found in kinds.items()}
+            words = one.shared, one.beside
+            kinds[one.acceptable, one.stratum].setdefault(words, {})[one.kind] = one.weight
+    parts = {side: _parts(shares_of_words(*side), set(found)) for side, found in kinds.items()}
     weighted = []
     for one in probes:
         if one.shared and one.weight:
-            side = one.acceptable, one.stratum
-            own = one.weight / sum(kinds[side][one.shared].values())
-            one = msgspec.structs.replace(one, weight=own * parts[side][one.shared])
+            side, words = (one.acceptable, one.stratum), (one.shared, one.beside)
+            own = one.weight / sum(kinds[side][words].values())
+            one = msgspec.structs.replace(one, weight=own * parts[side][words])
         weighted.append(one)
     return weighted
 
 
-def _parts(shares: Mapping[Shared, float], drawn: set[str]) -> dict[str, float]:
-    """The shares of what was drawn; a share without a probe goes to the nearest one."""
-    order: dict[str, int] = {shared: place for place, shared in enumerate(SHARED)}
+def _parts(
+    shares: Mapping[tuple[Shared, Beside], float], drawn: set[tuple[str, str]]
+) -> dict[tuple[str, str], float]:
+    """The shares of what was drawn; a share without a probe goes to the nearest one.
+
+    Words shared count first: nearest are those with as many of them, and most alike beside.
+    """
+    first: dict[str, int] = {shared: place for place, shared in enumerate(SHARED)}
+    second: dict[str, int] = {beside: place for place, beside in enumerate(BESIDE)}
+    places = {one: (first[one[0]], second[one[1]]) for one in drawn}
     parts = dict.fromkeys(drawn, 0.0)
-    for shared, share in shares.items():
-        nearest = min(drawn, key=lambda one: (abs(order[one] - order[shared]), order[one]))
+    for (shared, beside), share in shares.items():
+        here = first[shared], second[beside]
+        nearest = min(
+            drawn,
+            key=lambda one: (
+                abs(places[one][0] - here[0]),
+                abs(places[one][1] - here[1]),
+                places[one],
+            ),
+        )
         parts[nearest] += share
     return parts
 

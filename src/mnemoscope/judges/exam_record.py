@@ -40,6 +40,8 @@ class ProbeVerdict(Struct, frozen=True, omit_defaults=True):
     """For wrong and missing verdicts."""
     shared: str = ""
     """How many of the reference's words the answer has."""
+    beside: str = ""
+    """How many other words it has; empty in exams of older rules."""
 
     @property
     def mistake(self) -> str:
@@ -71,16 +73,16 @@ class ExamRecord(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
 
     def cells(self) -> list[ErrorCell]:
-        counts: dict[tuple[str, bool, str, float, str], list[int]] = {}
+        counts: dict[tuple[str, bool, str, float, str, str], list[int]] = {}
         for one in self.verdicts:
-            key = (one.kind, one.acceptable, one.stratum, one.weight, one.shared)
+            key = (one.kind, one.acceptable, one.stratum, one.weight, one.shared, one.beside)
             own = counts.setdefault(key, [0, 0, 0])
             own[0] += one.accepted is not None
             own[1] += one.accepted is not None and one.accepted != one.acceptable
             own[2] += one.accepted is None
         return [
-            ErrorCell(kind, acceptable, stratum, own[0], own[1], own[2], weight, shared)
-            for (kind, acceptable, stratum, weight, shared), own in sorted(counts.items())
+            ErrorCell(kind, acceptable, stratum, own[0], own[1], own[2], weight, shared, beside)
+            for (kind, acceptable, stratum, weight, shared, beside), own in sorted(counts.items())
         ]
 
     @property

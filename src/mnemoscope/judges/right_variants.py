@@ -185,6 +185,9 @@ def more_words(source: Source, rng: Random) -> str | None:
             f"{name} said {plain}.",
             f"{text}, according to {name}.",
             f"That would be {plain}.",
+            f"The answer is {plain}.",
+            f"It was {plain}, as {name} told a friend.",
+            f"{text}, as {name} said in the talk about it.",
         )
     )
 

@@ -19,7 +19,7 @@ from mnemoscope.judges.exam import cost_limit
 from mnemoscope.judges.exam_record import ExamRecord, ProbeVerdict
 from mnemoscope.models.chat import metered, total
 from mnemoscope.text.abstention import says_nothing
-from mnemoscope.text.reference_types import shared_words, stratum_of
+from mnemoscope.text.reference_types import shared_words, stratum_of, words_beside
 from mnemoscope.types import Expectation, Question, Scenario, Usage
 
 
@@ -69,6 +69,7 @@ def read_labelled(path: Path) -> DrawnExam:
                 stratum_of(question, one.answer),
                 1.0,
                 shared_words(one.answer, one.reference),
+                words_beside(one.answer, one.reference),
                 abstained=says_nothing(one.answer, one.question),
             )
         )
@@ -80,7 +81,10 @@ def read_labelled(path: Path) -> DrawnExam:
 def _as_exam(probes: Sequence[DrawnProbe]) -> DrawnExam:
     """An exam whose strata and kinds weigh as many answers as they have."""
     strata = [probe.stratum for probe in probes]
-    cells = [(probe.kind, probe.acceptable, probe.stratum, probe.shared) for probe in probes]
+    cells = [
+        (probe.kind, probe.acceptable, probe.stratum, probe.shared, probe.beside)
+        for probe in probes
+    ]
     weighted = tuple(
         msgspec.structs.replace(probe, weight=float(cells.count(cell)))
         for probe, cell in zip(probes, cells, strict=True)
@@ -175,5 +179,6 @@ def _mark(judge: Judge, probe: DrawnProbe) -> tuple[ProbeVerdict, list[Usage]]:
         accepted,
         kept,
         probe.shared,
+        probe.beside,
     )
     return found, usages

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import date
 from random import Random
 
 from mnemoscope.judges.answer_words import (
+    DATES_IN_WORDS,
     GENERAL,
     INJECTIONS,
     NEGATIONS,
@@ -13,6 +16,7 @@ from mnemoscope.judges.answer_words import (
     VAGUE,
 )
 from mnemoscope.judges.variant_source import Source, name_in, topic_of
+from mnemoscope.text.dates import WEEKDAYS
 from mnemoscope.text.english import STOP_WORDS
 from mnemoscope.text.reference_types import (
     FoundDate,
@@ -23,6 +27,8 @@ from mnemoscope.text.reference_types import (
     type_of,
 )
 from mnemoscope.text.tokenize import stems
+
+_NEAR_DAYS = 10
 
 
 def other_date(source: Source, rng: Random) -> str | None:
@@ -37,25 +43,44 @@ def other_date(source: Source, rng: Random) -> str | None:
     other = found.moved(rng)
     if rng.random() < 0.4:
         others = [
-            date
+            one
             for text in source.others
-            if (date := find_date(text)) and not date.same_as(found) and date.parts == found.parts
+            if (one := find_date(text)) and not one.same_as(found) and one.parts == found.parts
         ]
         other = rng.choice(others) if others else other
-    alone = found.text == found.whole.rstrip(".")
+    alone = _is_alone(found)
     if not alone and rng.random() < 0.3:
         return found.replaced(other.as_written(found))
-    if not alone and _within_ten_days(found, other):
+    if not alone and _may_be_meant(found, other):
         return None  # the week before it may hold that day
-    written = other.as_written(other if rng.random() < 0.5 else found)
+    forms = other.forms() if other.month else []
+    written = rng.choice(forms) if forms and rng.random() < 0.5 else other.as_written(found)
     return f"{'On' if other.day else 'In'} {written}" if rng.random() < 0.3 else written
 
 
-def _within_ten_days(one: FoundDate, other: FoundDate) -> bool:
-    days = [
-        (date.year or 0) * 372 + (date.month or 0) * 31 + (date.day or 0) for date in (one, other)
-    ]
-    return abs(days[0] - days[1]) <= 10 or None in (one.day, other.day)
+def _is_alone(found: FoundDate) -> bool:
+    return found.text == found.whole.rstrip(".")
+
+
+def _may_be_meant(found: FoundDate, other: FoundDate) -> bool:
+    """Whether "the week before" the date found, or after it, may hold the other date."""
+    later = _days_later(found, other)
+    if later is None:
+        return True
+    before, after = (word in found.whole.lower() for word in ("before", "after"))
+    if before != after and (later >= 0 if before else later <= 0):
+        return False
+    return abs(later) <= _NEAR_DAYS
+
+
+def _days_later(one: FoundDate, other: FoundDate) -> int | None:
+    """About how many days the second date is later; None if one has no day."""
+    if None in (one.day, other.day):
+        return None
+    first, second = (
+        (day.year or 0) * 372 + (day.month or 0) * 31 + (day.day or 0) for day in (one, other)
+    )
+    return second - first
 
 
 def other_number(source: Source, rng: Random) -> str | None:
@@ -97,12 +122,7 @@ def other_detail(source: Source, rng: Random) -> str | None:
     foreign = [text for text in source.others if not own & set(stems(text))]
     items = list_items(source.reference)
     if source.type == "list":
-        things = [
-            item
-            for text in foreign
-            for item in list_items(text) or [text]
-            if len(item.split()) <= 4 and type_of("", item) == "text"
-        ]
+        things = _short_things(foreign)
         if not things:
             return None
         items[rng.randrange(len(items))] = rng.choice(things)
@@ -118,6 +138,89 @@ def other_detail(source: Source, rng: Random) -> str | None:
         return None
     words[place] = rng.choice(alike)
     return " ".join(words)
+
+
+def other_words(source: Source, rng: Random) -> str | None:
+    """Some words of the reference, and as many words or more of other answers.
+
+    The last content word of a text goes, because it says what it is; of a list, at least one thing.
+    A date is another one, with words around it.
+    """
+    if source.type == "date":
+        return _date_in_words(source, rng)
+    if source.type not in ("text", "list"):
+        return None
+    own = set(stems(f"{source.reference} {source.question}"))
+    foreign = [text for text in source.others if not own & set(stems(text))]
+    if source.type == "list":
+        return _mixed_list(source, foreign, rng)
+    words = source.reference.strip().rstrip(".").split()
+    places = [place for place, word in enumerate(words) if _content(word)]
+    if len(places) < 2:
+        return None
+    kept = words[: rng.choice(places[1:])]
+    dropped = len(words) - len(kept)
+    longer = [
+        text.split()
+        for text in foreign
+        if len(text.split()) >= dropped and type_of("", text) == "text"
+    ]
+    if not longer:
+        return None
+    added = rng.choice(longer)[: dropped + rng.randint(0, 2 + len(words) // 2)]
+    while added and not _content(added[-1]):
+        added.pop()
+    if not added:
+        return None
+    first, then = (kept, added) if rng.random() < 0.7 else (added, kept)
+    return _core(" ".join([*first, *then]))
+
+
+def _date_in_words(source: Source, rng: Random) -> str | None:
+    found = find_date(source.reference)
+    if found is None:
+        return None
+    other = found.moved(rng)
+    later = _days_later(found, other)
+    if abs(later) <= _NEAR_DAYS if later is not None else not _is_alone(found):
+        return None  # "the week of" it may hold the day that is meant
+    kind = "year" if other.month is None else "month" if other.day is None else "day"
+    written = str(other.year) if other.month is None else rng.choice(other.forms() or [found.text])
+    if written == found.text:
+        return None
+    if kind == "day" and other.year and rng.random() < 0.3:
+        return (
+            f"{WEEKDAYS[date(other.year, other.month or 1, other.day or 1).weekday()]}, {written}"
+        )
+    return rng.choice(DATES_IN_WORDS[kind]).format(date=written)
+
+
+def _mixed_list(source: Source, foreign: Sequence[str], rng: Random) -> str | None:
+    """Fewer things of the list than it has, whole or in one word, among others."""
+    items = list_items(source.reference)
+    things = _short_things(foreign)
+    count = rng.randint(1, max(1, len(items) - 1))
+    added = rng.randint(len(items) - count, len(items))
+    if len(items) < 2 or len(things) < count + added:
+        return None
+    drawn = rng.sample(things, count + added)
+    mixed = drawn[:added]
+    for item, thing in zip(rng.sample(items, count), drawn[added:], strict=True):
+        words = [word for word in item.split() if _content(word)]
+        in_part = len(words) > 1 and rng.random() < 0.8
+        mixed.append(f"{_core(words[0])} {thing}" if in_part else item)
+    rng.shuffle(mixed)
+    return ", ".join(mixed)
+
+
+def _short_things(texts: Sequence[str]) -> list[str]:
+    """Things of lists, and other answers, of at most four words."""
+    return [
+        item
+        for text in texts
+        for item in list_items(text) or [text]
+        if len(item.split()) <= 4 and type_of("", item) == "text"
+    ]
 
 
 def _core(word: str) -> str:

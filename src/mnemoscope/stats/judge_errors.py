@@ -38,6 +38,8 @@ class ErrorCell(NamedTuple):
     """The share of the cell among the right, or the wrong, answers of the stratum."""
     shared: str = ""
     """How many of the reference's words the answers have; empty in older exams."""
+    beside: str = ""
+    """How many other words the answers have; empty in older exams."""
 
 
 class ErrorRate(NamedTuple):
@@ -105,6 +107,8 @@ def _mean(cells: Sequence[ErrorCell], weights: Sequence[float]) -> tuple[float, 
     """The weighted rate, and the variance that it has because the exam's answers were drawn."""
     pairs = list(zip(cells, weights, strict=True))
     rate = min(1.0, max(0.0, sum(w * cell.errors / cell.n for cell, w in pairs)))
+    if all(cell.errors == cell.n for cell, w in pairs if w):
+        rate = 1.0  # the sum of the weights may be a little less
     variance = 0.0
     for cell, w in pairs:
         # A cell without an error is not without variance: it borrows from the overall rate.

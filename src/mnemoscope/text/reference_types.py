@@ -17,6 +17,10 @@ LENGTHS: tuple[Length, ...] = ("plain", "sentence", "long")
 Shared = Literal["same", "all", "most", "half", "few", "none"]
 SHARED: tuple[Shared, ...] = ("same", "all", "most", "half", "few", "none")
 """How many of the reference's words an answer has; `same` has no others."""
+Beside = Literal["few", "some", "many", "most"]
+BESIDE: tuple[Beside, ...] = ("few", "some", "many", "most")
+"""How many other words an answer has: at most half as many as the reference has words, as many,
+twice as many, or more."""
 NO_ANSWER = "no answer"
 """The stratum of questions that must not be answered."""
 ReferenceType = Literal["date", "number", "list", "yes-no", "text"]
@@ -194,6 +198,13 @@ def shared_words(answer: str, reference: str) -> Shared:
     if share == 1:
         return "all"
     return "most" if share >= 0.6 else "half" if share >= 0.4 else "few" if share else "none"
+
+
+def words_beside(answer: str, reference: str) -> Beside:
+    """How many stemmed words the answer has that are not in the reference."""
+    wanted, own = Counter(answer_tokens(reference)), Counter(answer_tokens(answer))
+    share = (own - wanted).total() / max(1, wanted.total())
+    return "few" if share <= 0.5 else "some" if share <= 1 else "many" if share <= 2 else "most"
 
 
 def stratum_of(question: Question, answer: str) -> str:
