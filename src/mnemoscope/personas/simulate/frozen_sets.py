@@ -66,12 +66,12 @@ def digest_folder(folder: Path, days: int) -> str:
 
 
 _LIVES_1 = {
-    "backend-eng-saas": "0c72830d6c863c15bc96f2a108932f9e612df4a98479368cd9a5876ac17da337",
-    "er-physician": "d4928067d7309d84065f17b8a0bfa4edd090631f1955f6c0350b14ab00c58afc",
-    "litigation-attorney": "7666fc0166a1a3f3efeb1c04211c991fa55852707e050fc5434865e0acf40da3",
-    "research-scientist": "9d395de5032f8bcaab2e851a08d68bf9cc5f5b988353934d27aeaaebdda1daeb",
-    "financial-advisor": "fb93eecfcc48afb8d6e82fe96c2313d2407ff59981cb7f3268d3a86032111b3a",
-    "executive-assistant": "ca36e1a58f12427d35b2708247335a333c95ca7ff19614ef0b53a459aaaa3937",
+    "backend-eng-saas": "7ab6b69648048121de9ff75ee7302b4e72aa26c61a26295eed084f8a03a05b09",
+    "er-physician": "52f7467aa0c403f9f8d9ee7fbaa5c0ad18f658d412f14434104b7df4ec43a261",
+    "litigation-attorney": "40ba70258ee5dc8440ae855136f1bc29cc83a00f792e3ebeed817fa5c0b2a421",
+    "research-scientist": "3bbacc0b751fc8cfa33102b9fbd27b89eca874eeb3a3366ee86d3cd6b6b33499",
+    "financial-advisor": "9ba4bbf6968813a9c715679094a9bb4ae8ea837bb6cdf5ae9ae2d287834f870f",
+    "executive-assistant": "102e9a68d50160c73de9c792b0cf606d9261aadb79c5de031d30b71dce6c8563",
 }
 SETS: Mapping[str, FrozenSet] = {
     "mnemoscope-lives-1": FrozenSet(
