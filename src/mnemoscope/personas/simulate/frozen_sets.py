@@ -66,12 +66,12 @@ def digest_folder(folder: Path, days: int) -> str:
 
 
 _LIVES_1 = {
-    "backend-eng-saas": "7ab6b69648048121de9ff75ee7302b4e72aa26c61a26295eed084f8a03a05b09",
-    "er-physician": "52f7467aa0c403f9f8d9ee7fbaa5c0ad18f658d412f14434104b7df4ec43a261",
-    "litigation-attorney": "40ba70258ee5dc8440ae855136f1bc29cc83a00f792e3ebeed817fa5c0b2a421",
-    "research-scientist": "3bbacc0b751fc8cfa33102b9fbd27b89eca874eeb3a3366ee86d3cd6b6b33499",
-    "financial-advisor": "9ba4bbf6968813a9c715679094a9bb4ae8ea837bb6cdf5ae9ae2d287834f870f",
-    "executive-assistant": "102e9a68d50160c73de9c792b0cf606d9261aadb79c5de031d30b71dce6c8563",
+    "backend-eng-saas": "ab3fcdba2c53bf024748aeadc7fdaddbba5d9c6620701ad1cd618fa0db7c6c05",
+    "er-physician": "3dd905a852fa0ffe727c17d84c839952ace2cb1aedf1ed5900b4ec616aab6c21",
+    "litigation-attorney": "46fdf8daa752ee0dbff719faef1d458e9be6dcea4ead5e67749bcc8f172d6f25",
+    "research-scientist": "c7404e8c60f4ee05588681bf64d8c08f81fdcb7731f4ffeecbab11fffed55d0a",
+    "financial-advisor": "5f2c0fd63263768f45cad50f088ae0dd43dcc3cd81f8d0d3e0f7aec3150cfe1e",
+    "executive-assistant": "2004500cd2902f430ac1969fbf08488183a8604f253cc280a2ac8ff5dd7805ee",
 }
 SETS: Mapping[str, FrozenSet] = {
     "mnemoscope-lives-1": FrozenSet(

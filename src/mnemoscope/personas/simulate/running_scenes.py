@@ -14,7 +14,7 @@ from random import Random
 from mnemoscope.personas.simulate.grammar import put
 from mnemoscope.personas.simulate.scene_book import Affair, Matter, SceneBook, Texts
 
-_NEW_MATTERS = 2
+_NEW_MATTERS = 1
 """Most matters that begin on a day, as long as there are affairs to tell."""
 _DAYS_APART = (1, 1, 2)
 """Days between two parts, as often as they are listed."""
