@@ -291,6 +291,20 @@ def test_people_have_their_full_name_once_in_a_section() -> None:
     )
 
 
+def test_an_article_fits_the_particular_that_follows() -> None:
+    told = {
+        write("{P} sent a {form}.", Random(1), {"P": "Ann", "form": form})
+        for form in ("effort report", "union letter", "one-page note", "space survey")
+    }
+
+    assert told == {
+        "Ann sent an effort report.",
+        "Ann sent a union letter.",
+        "Ann sent a one-page note.",
+        "Ann sent a space survey.",
+    }
+
+
 def test_choices_may_contain_choices_and_sentences_begin_with_capitals() -> None:
     texts = {
         write("[{a} came|it [rained|snowed]]. then {a} left.", Random(n), {"a": "eBPF"})

@@ -66,12 +66,12 @@ def digest_folder(folder: Path, days: int) -> str:
 
 
 _LIVES_1 = {
-    "backend-eng-saas": "ab3fcdba2c53bf024748aeadc7fdaddbba5d9c6620701ad1cd618fa0db7c6c05",
-    "er-physician": "3dd905a852fa0ffe727c17d84c839952ace2cb1aedf1ed5900b4ec616aab6c21",
-    "litigation-attorney": "46fdf8daa752ee0dbff719faef1d458e9be6dcea4ead5e67749bcc8f172d6f25",
-    "research-scientist": "c7404e8c60f4ee05588681bf64d8c08f81fdcb7731f4ffeecbab11fffed55d0a",
-    "financial-advisor": "5f2c0fd63263768f45cad50f088ae0dd43dcc3cd81f8d0d3e0f7aec3150cfe1e",
-    "executive-assistant": "2004500cd2902f430ac1969fbf08488183a8604f253cc280a2ac8ff5dd7805ee",
+    "backend-eng-saas": "79d2fc5cdd63f3c0cb8b52d339403da2ea2deab333dc4da546eda900b24cbcae",
+    "er-physician": "097d9f899cfd6e0b6277a7ef4c65ff87143a35f9198c644b70da505973b54bc2",
+    "litigation-attorney": "dbcf14c88dcbe01ba4842c7ccbacb84ac21a1176535593d216e86d2747d7c416",
+    "research-scientist": "41b41230b95d27283892dec59e04a601accc742fe19eba2d1a325586bdaba55a",
+    "financial-advisor": "61986d81eef8d68293f6c91106e3d081ca537e30306ed2dd255df09f726c3468",
+    "executive-assistant": "747808ea1ceb79d5f8985f3ce5b647550753db6549d1602455668b2c18fb1c52",
 }
 SETS: Mapping[str, FrozenSet] = {
     "mnemoscope-lives-1": FrozenSet(

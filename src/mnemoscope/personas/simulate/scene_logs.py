@@ -43,7 +43,6 @@ _LOOKS_BACK = 3
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
 _SPEAKER = re.compile(r"^> [^:\n]+: ", re.MULTILINE)
 _SENTENCE = re.compile(r'(?<=[.!?"]) +|\n+')
-_DECISION_NOUNS = ("outcome", "first proposal", "main objection", "reason given")
 
 
 _WEEKENDS_CLOSED = tuple(text for text in SCENES.weekends if "{after}" in text)
@@ -145,11 +144,9 @@ class SceneLogs:
         if not stated and not first and not last and self._random.random() < _RESTS:
             return
         session = arc.session.id
-        other = self._other(arc, day)
-        involved = self._holders(arc, *([other] if other else []))
+        involved = self._holders(arc)
         slots = self._slots(session, day, avoid=[*(one.text for one in stated), *involved])
         slots |= {"name": arc.name, "about": arc.subject.about}
-        slots["other"] = other.name if other else "anything else"
         blocks: list[str] = []
         title = "going"
         if first:
@@ -168,7 +165,7 @@ class SceneLogs:
             blocks.append(self._going(arc, day, slots))
         if last:
             blocks.append(self._text(arc.template.closes, day, slots))
-        text = self._short_names("\n\n".join(filter(None, blocks)), self._holders(arc))
+        text = self._short_names("\n\n".join(filter(None, blocks)), involved)
         sections.append(_section(self._text(SCENES.titles[title], day, slots), [text]))
 
     def _statement(
@@ -197,9 +194,7 @@ class SceneLogs:
 
     def _looking_back(self, arc: PlannedArc, day: int) -> str:
         slots = self._slots("principal", day, self._holders(arc))
-        nouns = [kind.noun for kind in arc.template.facts] or _DECISION_NOUNS
-        slots |= {"noun": self._random.choice(nouns), "name": arc.name}
-        slots["about"] = arc.subject.about
+        slots["name"] = arc.name
         title = self._text(SCENES.titles["back"], day, slots)
         return _section(title, [self._text(self._book.frame("back"), day, slots)])
 
@@ -244,17 +239,9 @@ class SceneLogs:
         text = self._text(self._running.tell(scene, day), day, slots)
         return _section(write(scene.title, self._random, {}), [self._short_names(text)])
 
-    def _holders(self, *arcs: PlannedArc) -> list[str]:
-        """The people who are values of these arcs."""
-        return sorted(name for arc in arcs for name in self._record.holders.get(arc.id, ()))
-
-    def _other(self, arc: PlannedArc, day: int) -> PlannedArc | None:
-        """The subject that this one could be confused with: the latest of the same type."""
-        before = [
-            one for one in self._arcs if one is not arc and not one.isolated and one.start <= day
-        ]
-        alike = [one for one in before if one.type == arc.type] or before
-        return alike[-1] if alike else None
+    def _holders(self, arc: PlannedArc) -> list[str]:
+        """The people who are values of an arc."""
+        return sorted(self._record.holders.get(arc.id, ()))
 
     def _slots(self, session: str, day: int, avoid: Sequence[str] = ()) -> dict[str, str]:
         """Two people of a session, neither of them named in the texts to avoid."""
