@@ -66,12 +66,12 @@ def digest_folder(folder: Path, days: int) -> str:
 
 
 _LIVES_1 = {
-    "backend-eng-saas": "79d2fc5cdd63f3c0cb8b52d339403da2ea2deab333dc4da546eda900b24cbcae",
-    "er-physician": "097d9f899cfd6e0b6277a7ef4c65ff87143a35f9198c644b70da505973b54bc2",
-    "litigation-attorney": "dbcf14c88dcbe01ba4842c7ccbacb84ac21a1176535593d216e86d2747d7c416",
-    "research-scientist": "41b41230b95d27283892dec59e04a601accc742fe19eba2d1a325586bdaba55a",
-    "financial-advisor": "61986d81eef8d68293f6c91106e3d081ca537e30306ed2dd255df09f726c3468",
-    "executive-assistant": "747808ea1ceb79d5f8985f3ce5b647550753db6549d1602455668b2c18fb1c52",
+    "backend-eng-saas": "bd77f90d0b0c2fd812d4c1a21633f8b3417d70646d7144bfefd805020c1d0608",
+    "er-physician": "96568f43d76909f64dd8b97de068216c064b612d0fe956fa17a41c80df9d8474",
+    "litigation-attorney": "f4e9bc41ee2b77e5f6bdc49051bc2a0778d9935367b0d671b618a2fc524110c8",
+    "research-scientist": "5ae6d2770efe00492be8e6d0e04b9b445bf5e4bf3309fdce981bbae0c6a2c32d",
+    "financial-advisor": "ac095cd57acfefc583f8ce137f8af42c11a2879a74aa160c4605d64080da631b",
+    "executive-assistant": "0bd529a3b15e15edf5e4d0a84b82117e64a8b34d082a1c244c14d0186cab765e",
 }
 SETS: Mapping[str, FrozenSet] = {
     "mnemoscope-lives-1": FrozenSet(

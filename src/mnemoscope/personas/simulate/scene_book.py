@@ -141,6 +141,21 @@ class SceneBook(_BookPart, frozen=True):
     def frame(self, name: str) -> Texts:
         return self.frames.get(name) or SCENES.frames[name]
 
+    def shows(self, preference: str) -> Texts:
+        """Scenes in which somebody acts on a preference."""
+        return self.frames.get(preference) or SCENES.preferences[preference].shows
+
+    def team_texts(self, id: str) -> tuple[Texts, Texts]:
+        """How what holds for a team is told first, and how it is used after a change."""
+        kind = SCENES.teams[id]
+        said, used = self.frames.get(f"{id}_said"), self.frames.get(f"{id}_used")
+        return said or kind.says, used or kind.uses
+
+    def member_texts(self) -> tuple[Texts, Texts]:
+        """How somebody comes to a first team, and to another one."""
+        joins, moves = self.frames.get("joins"), self.frames.get("moves")
+        return joins or SCENES.joins, moves or SCENES.moves_person
+
     def own_matters(self) -> list[Matter]:
         return [Matter(*_parts(line)) for line in self.matters]
 
@@ -170,6 +185,14 @@ _FRAMES: Mapping[str, tuple[str, ...]] = {
     "raises": ("topic", "trouble"),
     "settles": ("topic", "fix"),
     "afters": ("topic", "after"),
+    "joins": ("person", "team"),
+    "moves": ("person", "team"),
+    **dict.fromkeys(("drink", "snack", "format", "hour"), ("person", "value")),
+    **{
+        f"{id}_{manner}": ("team", "value")
+        for id in ("place", "approver", "extension", "slot")
+        for manner in ("said", "used")
+    },
 }
 """The frames that a book may have, and the slots that each of their texts needs."""
 _SENTENCE = re.compile(r'(?<=[.!?"]) +|\n+')
@@ -260,6 +283,10 @@ def _problems(book: SceneBook, story: Story) -> Iterator[str]:
             for slot in _FRAMES[name]:
                 if f"{{{slot}}}" not in text:
                     yield f"frames.{name}: needs {{{slot}}}: {text!r}"
+            if name.startswith("approver_") and not any(
+                "{team}" in part and "{value}" in part for part in _SENTENCE.split(text)
+            ):
+                yield f"frames.{name}: needs {{team}} and {{value}} together: {text!r}"
     fewest: Mapping[str, int] = {"teams": 4, "people": 6, "places": 8, "matters": 12, "events": 4}
     for field, least in fewest.items():
         if len(getattr(book, field)) < least:

@@ -269,14 +269,12 @@ class SceneTimeline(Timeline):
             stated = [first, ids.draw([first])]
             self._scenes.team_facts[team] = stated
             for id in stated:
-                kind = SCENES.teams[id]
-                texts = (ShuffledCycle(kind.says, random), ShuffledCycle(kind.uses, random))
+                said, used = self._book.team_texts(id)
+                texts = (ShuffledCycle(said, random), ShuffledCycle(used, random))
                 self._state(team, f"team.{id}", "team", texts, pools[id], last, random)
         for person in self._people_here():
-            texts = (
-                ShuffledCycle(SCENES.joins, random),
-                ShuffledCycle(SCENES.moves_person, random),
-            )
+            joins, moves = self._book.member_texts()
+            texts = (ShuffledCycle(joins, random), ShuffledCycle(moves, random))
             self._state(person, "person.team", "person", texts, cycle, last, random)
 
     def _people_here(self) -> Sequence[str]:
@@ -319,13 +317,13 @@ class SceneTimeline(Timeline):
         values = {id: ShuffledCycle(one.values, random) for id, one in SCENES.preferences.items()}
         for person in (*self._people_here(), *self.story.colleagues()):
             for id in random.sample(list(SCENES.preferences), 2):
-                kind = SCENES.preferences[id]
                 value = values[id].draw()
                 start = random.randint(1, max(1, self.calendar.days - 40))
                 days = self.calendar.working_days(start, start + 40)
                 if len(days) < 2:
                     continue
-                shown = random.sample(kind.shows, min(2, len(kind.shows)))
+                shows = self._book.shows(id)
+                shown = random.sample(shows, min(2, len(shows)))
                 for day, show in zip(sorted(random.sample(days, 2)), shown, strict=False):
                     text = put(show, {"person": person, "value": value})
                     self._aside(day, person, f"person.{id}", value, text, "shown")
