@@ -1,7 +1,7 @@
 """The daily logs of the second edition: scenes with people, reasons and consequences.
 
-Facts stand in conversations and notes about their arcs. Between them run matters, small affairs
-that begin, are talked over, are settled and have an aftermath, until the day has its length.
+Facts stand in scenes about their arcs. Beside them run affairs and small matters, a part at a time,
+until the day has its length.
 """
 
 from __future__ import annotations
