@@ -18,15 +18,14 @@ from mnemoscope.datasets.persona_folder import find_personas
 from mnemoscope.personas.simulate.frozen_sets import SETS, FrozenSet, digest_folder
 from mnemoscope.personas.simulate.grammar import write
 from mnemoscope.personas.simulate.history_files import SimulatedHistory, write_history
-from mnemoscope.personas.simulate.running_scenes import HouseNotes, RunningScenes
+from mnemoscope.personas.simulate.running_scenes import RunningScenes
 from mnemoscope.personas.simulate.scene_book import (
     SCENES,
     Affair,
-    Matter,
     find_scenes,
     parse_scenes,
 )
-from mnemoscope.personas.simulate.scene_logs import later_mentions
+from mnemoscope.personas.simulate.scene_logs import later_mentions, with_meaning
 from mnemoscope.personas.simulate.simulator import simulate, simulate_persona
 from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
 
@@ -238,18 +237,50 @@ def test_an_affair_varies_and_later_speaks_of_the_particular_it_named() -> None:
     assert told == ["From a bank.", "Again the bank."]
 
 
-def test_a_matter_of_the_house_is_noted_settled_and_remembered_in_this_order() -> None:
-    matters = [Matter(f"thing {n}", "a", "b", "c") for n in range(3)]
-    notes = HouseNotes(matters, Random(1))
-    stages = {texts: name for name, texts in SCENES.notes.items()}
-    told = defaultdict(list)
-    for day in range(1, 40, 4):
-        matter, texts = notes.next(day)
-        told[matter.topic].append(stages[texts])
+def test_a_meaning_stands_in_brackets_after_the_name_in_prose() -> None:
+    text = 'Heron\'s page is open.\n\n> Ann Ash: "Heron!"\n\nWe spoke of Heron.'
 
-    assert all(
-        order == ["raises", "settles", "afters", "raises"][: len(order)] for order in told.values()
+    assert with_meaning(text, "Heron", "the move").endswith("We spoke of Heron (the move).")
+    assert with_meaning('> Ann Ash: "Heron!"', "Heron", "the move") == ""
+
+
+@pytest.mark.parametrize("persona", SHIPPED)
+def test_every_kind_of_fact_is_told_in_scenes_of_the_persona(persona: str) -> None:
+    story = shipped_story(persona)
+    book = find_scenes(persona, story)
+    for type, arc in story.arcs.items():
+        for kind in arc.facts:
+            telling = book.tellings[type][kind.id]
+            assert len(telling.said) > 1
+            assert telling.near
+            assert telling.revised or not kind.changes
+    assert set(book.frames) > {*SCENES.frames, *SCENES.preferences, "joins", "moves"}
+
+
+def test_no_two_personas_share_a_sentence_of_their_scenes() -> None:
+    told: dict[str, str] = {}
+    for persona in SHIPPED:
+        book = find_scenes(persona, shipped_story(persona))
+        scenes = [one for kinds in book.tellings.values() for one in kinds.values()]
+        texts = [text for one in scenes for text in (*one.said, *one.revised, *one.near)]
+        groups = (*book.opens.values(), *book.goings.values(), *book.frames.values())
+        texts += [text for group in groups for text in group]
+        for sentence in {one for text in texts for one in _SENTENCE.split(text)}:
+            if sentence.count(" ") > 6:
+                assert told.setdefault(sentence, persona) == persona
+
+
+def test_a_telling_needs_the_subject_and_the_value() -> None:
+    story = shipped_story("er-physician")
+    text = 'tellings: {project: {lead: {said: ["{name} has a lead. It is {value}."], near: [x]}}}\n'
+    text += "frames: {claim: [nobody said it]}\n"
+    text += "aliases: {}\nuses: {}\n" + "".join(
+        f"{field}: []\n"
+        for field in ("events", "places_of_events", "teams", "people", "places", "matters")
     )
+
+    with pytest.raises(DataError, match=r"needs \{name\} and \{value\} together.*\{speaker\}"):
+        parse_scenes(text, Path("book.yaml"), story)
 
 
 def test_people_have_their_full_name_once_in_a_section() -> None:
@@ -258,6 +289,20 @@ def test_people_have_their_full_name_once_in_a_section() -> None:
     assert later_mentions(text, "Ann Ash", "Ann") == (
         'Ann Ash came. Ann left.\n\n> Ann Ash: "So did Ann."'
     )
+
+
+def test_an_article_fits_the_particular_that_follows() -> None:
+    told = {
+        write("{P} sent a {form}.", Random(1), {"P": "Ann", "form": form})
+        for form in ("effort report", "union letter", "one-page note", "space survey")
+    }
+
+    assert told == {
+        "Ann sent an effort report.",
+        "Ann sent a union letter.",
+        "Ann sent a one-page note.",
+        "Ann sent a space survey.",
+    }
 
 
 def test_choices_may_contain_choices_and_sentences_begin_with_capitals() -> None:

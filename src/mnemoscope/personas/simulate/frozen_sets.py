@@ -66,12 +66,12 @@ def digest_folder(folder: Path, days: int) -> str:
 
 
 _LIVES_1 = {
-    "backend-eng-saas": "0c72830d6c863c15bc96f2a108932f9e612df4a98479368cd9a5876ac17da337",
-    "er-physician": "d4928067d7309d84065f17b8a0bfa4edd090631f1955f6c0350b14ab00c58afc",
-    "litigation-attorney": "7666fc0166a1a3f3efeb1c04211c991fa55852707e050fc5434865e0acf40da3",
-    "research-scientist": "9d395de5032f8bcaab2e851a08d68bf9cc5f5b988353934d27aeaaebdda1daeb",
-    "financial-advisor": "fb93eecfcc48afb8d6e82fe96c2313d2407ff59981cb7f3268d3a86032111b3a",
-    "executive-assistant": "ca36e1a58f12427d35b2708247335a333c95ca7ff19614ef0b53a459aaaa3937",
+    "backend-eng-saas": "bd77f90d0b0c2fd812d4c1a21633f8b3417d70646d7144bfefd805020c1d0608",
+    "er-physician": "96568f43d76909f64dd8b97de068216c064b612d0fe956fa17a41c80df9d8474",
+    "litigation-attorney": "f4e9bc41ee2b77e5f6bdc49051bc2a0778d9935367b0d671b618a2fc524110c8",
+    "research-scientist": "5ae6d2770efe00492be8e6d0e04b9b445bf5e4bf3309fdce981bbae0c6a2c32d",
+    "financial-advisor": "ac095cd57acfefc583f8ce137f8af42c11a2879a74aa160c4605d64080da631b",
+    "executive-assistant": "0bd529a3b15e15edf5e4d0a84b82117e64a8b34d082a1c244c14d0186cab765e",
 }
 SETS: Mapping[str, FrozenSet] = {
     "mnemoscope-lives-1": FrozenSet(

@@ -10,6 +10,7 @@ _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _SLOT = re.compile(r"\{(\w+)\}")
 _START = re.compile(r'((?:^|[.!?:]"? |[.!?]" |: "|\n- )"?)([a-z][\w+]*)', re.MULTILINE)
 _QUOTED_START = re.compile(r'(^> [^:\n]+: ")([a-z][\w+]*)', re.MULTILINE)
+_ARTICLE = re.compile(r"\b([Aa]) (?=[aeio]|un(?!i))(?!eu|one\b|once\b)")
 _COLON = re.compile(r": $")
 
 
@@ -26,8 +27,9 @@ def put(text: str, slots: Mapping[str, str]) -> str:
 
 
 def write(text: str, random: Random, slots: Mapping[str, str]) -> str:
-    """One text of the template, with capital letters where sentences begin."""
-    return sentence_case(put(choose(text, random), slots).strip())
+    """One text of the template, with `an` before vowels and capitals where sentences begin."""
+    filled = put(choose(text, random), slots).strip()
+    return sentence_case(_ARTICLE.sub(r"\1n ", filled))
 
 
 def sentence_case(text: str) -> str:

@@ -1,7 +1,7 @@
-"""What runs beside the arcs: affairs and matters that are told over several days, and house notes.
+"""What runs beside the arcs: affairs and matters that are told over several days.
 
 An affair is written out for one story, with other particulars each time. A matter is four clauses
-that common scenes are made of; a matter of the house takes a line a time.
+that the story's own frames are made of.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from random import Random
 
 from mnemoscope.personas.simulate.grammar import put
-from mnemoscope.personas.simulate.scene_book import SCENES, Affair, Matter, SceneBook, Texts
+from mnemoscope.personas.simulate.scene_book import Affair, Matter, SceneBook, Texts
 
-_NEW_MATTERS = 2
+_NEW_MATTERS = 1
 """Most matters that begin on a day, as long as there are affairs to tell."""
-_DISCUSSED = 0.2
+_DAYS_APART = (1, 1, 2)
+"""Days between two parts, as often as they are listed."""
 _HAS_AFTERMATH = 0.7
 _REST = 60
 """Days for which something closed does not come up again, if another one can."""
 _SLOT = re.compile(r"\{(\w+)\}")
-_NOTES_APART = (2, 5)
-"""Fewest and most working days between two notes on one matter of the house."""
 
 
 @dataclass
@@ -54,6 +53,7 @@ class RunningScenes:
         random: Random,
     ) -> None:
         self._people, self._open, self._random = people, open_sessions, random
+        self._book = book
         self._affairs = list(book.affairs)
         self._matters = book.own_matters()
         self._running: list[RunningScene] = []
@@ -78,7 +78,7 @@ class RunningScenes:
     def tell(self, scene: RunningScene, day: int) -> Texts:
         """The texts of the next stage; a scene without another stage is closed."""
         stage = scene.stages.pop(0)
-        scene.due = day + self._random.randint(1, 3)
+        scene.due = day + self._random.choice(_DAYS_APART)
         self.used[scene.source] = day
         if not scene.stages:
             self._running.remove(scene)
@@ -88,7 +88,7 @@ class RunningScenes:
         """Matters that are open or were closed lately, with somebody and whether they are open."""
         running = {id(one.source) for one in self._running}
         for one in self._running:
-            if isinstance(one.source, Matter) and SCENES.settles in one.stages:
+            if isinstance(one.source, Matter) and self._book.frame("settles") in one.stages:
                 yield one.source, one.people[0], True
         for source, last in self.used.items():
             if isinstance(source, Matter) and id(source) not in running and day - last < _REST // 4:
@@ -111,11 +111,9 @@ class RunningScenes:
             session = "principal"
             if self._open and random.random() < 0.5:
                 session = random.choice(self._open)
-            stages = [SCENES.raises, SCENES.settles]
-            if random.random() < _DISCUSSED:
-                stages.insert(1, SCENES.discusses)
+            stages = [self._book.frame("raises"), self._book.frame("settles")]
             if random.random() < _HAS_AFTERMATH:
-                stages.append(SCENES.afters)
+                stages.append(self._book.frame("afters"))
             slots, title = source._asdict(), source.topic
         a, b = random.sample(self._people[session], 2)
         scene = RunningScene(source, session, title, slots, (a, b), stages, day, day)
@@ -136,29 +134,3 @@ def _referring(tells: Sequence[str]) -> Iterator[str]:
 
 def _definite(value: str) -> str:
     return re.sub(r"^an? ", "the ", value)
-
-
-class HouseNotes:
-    """One line a time on matters of the house: what is wrong, what was done, what came of it."""
-
-    def __init__(self, matters: Sequence[Matter], random: Random) -> None:
-        self._random = random
-        self._waiting = random.sample(matters, len(matters))
-        self._open: list[tuple[int, Matter, list[Texts]]] = []
-
-    def next(self, day: int) -> tuple[Matter, Texts]:
-        """The matter and the texts of the next note."""
-        notes = SCENES.notes
-        due = [one for one in self._open if one[0] <= day]
-        if due:
-            self._open.remove(due[0])
-            _, matter, stages = due[0]
-        else:
-            matter = self._waiting.pop(0)
-            stages = [notes["raises"], notes["settles"], notes["afters"]]
-        texts = stages.pop(0)
-        if stages:
-            self._open.append((day + self._random.randint(*_NOTES_APART), matter, stages))
-        else:
-            self._waiting.append(matter)
-        return matter, texts

@@ -47,24 +47,12 @@ class Preference(_BookPart, frozen=True):
 class CommonScenes(_BookPart, frozen=True):
     """scenes/common.yaml; its comments describe each list."""
 
-    matters: Texts
-    notes: dict[str, Texts]
-    raises: Texts
-    discusses: Texts
-    settles: Texts
-    afters: Texts
+    frames: dict[str, Texts]
+    """What a book without such frames of its own uses."""
     weekends: Texts
-    leads_said: Texts
-    leads_revised: Texts
-    leads_because: Texts
-    leads_used: Texts
-    replies: dict[str, Texts]
-    goings: Texts
-    looking_backs: Texts
     abouts: Texts
     nicknames: Texts
     titles: dict[str, Texts]
-    events: Texts
     joins: Texts
     moves_person: Texts
     teams: dict[str, TeamFact]
@@ -101,6 +89,19 @@ class Affair(_BookPart, frozen=True, eq=False):
     """Particulars that are drawn anew each time, by slot."""
 
 
+class Tellings(_BookPart, frozen=True):
+    """Scenes that state one kind of fact, with {name} and {value}.
+
+    {speaker} says it, {a} and {b} are other people of the session, {P} is the principal.
+    """
+
+    said: Texts
+    revised: Texts = ()
+    """The value replaces another one, which is not named."""
+    near: Texts = ()
+    """Near misses: the kind of fact comes up, and its value does not."""
+
+
 class SceneEvent(NamedTuple):
     what: str
     """A clause: the notary's train was stopped in Basel."""
@@ -128,6 +129,32 @@ class SceneBook(_BookPart, frozen=True):
     """Subject to a description in words that neither the log nor the story uses for it."""
     clauses: dict[ArcType, dict[str, str]] = {}
     """By arc and kind of fact: what it tells, in everyday words: {x} is the subject."""
+    tellings: dict[ArcType, dict[str, Tellings]] = {}
+    """By arc and kind of fact: how it is told; others are told by a sentence of the story."""
+    opens: dict[ArcType, Texts] = {}
+    """The first day of an arc: {name}, {about}."""
+    goings: dict[ArcType, Texts] = {}
+    """A day of an arc on which nothing new is known of it: {name}."""
+    frames: dict[str, Texts] = {}
+    """Other scenes, by what they tell; those that are left out come from scenes/common.yaml."""
+
+    def frame(self, name: str) -> Texts:
+        return self.frames.get(name) or SCENES.frames[name]
+
+    def shows(self, preference: str) -> Texts:
+        """Scenes in which somebody acts on a preference."""
+        return self.frames.get(preference) or SCENES.preferences[preference].shows
+
+    def team_texts(self, id: str) -> tuple[Texts, Texts]:
+        """How what holds for a team is told first, and how it is used after a change."""
+        kind = SCENES.teams[id]
+        said, used = self.frames.get(f"{id}_said"), self.frames.get(f"{id}_used")
+        return said or kind.says, used or kind.uses
+
+    def member_texts(self) -> tuple[Texts, Texts]:
+        """How somebody comes to a first team, and to another one."""
+        joins, moves = self.frames.get("joins"), self.frames.get("moves")
+        return joins or SCENES.joins, moves or SCENES.moves_person
 
     def own_matters(self) -> list[Matter]:
         return [Matter(*_parts(line)) for line in self.matters]
@@ -144,13 +171,31 @@ def _parts(line: str) -> list[str]:
     return [part.strip() for part in line.split("|")]
 
 
-def house_matters() -> list[Matter]:
-    """Matters that fit any story."""
-    return [Matter(*_parts(line)) for line in SCENES.matters]
-
-
 _SLOT = re.compile(r"\{(\w+)\}")
 _SCENE_SLOTS = frozenset(("P", "weekday"))
+_FRAMES: Mapping[str, tuple[str, ...]] = {
+    "claim": ("speaker", "claim"),
+    "delay": ("name", "thread"),
+    "proposal": ("speaker", "name", "option"),
+    "objection": ("speaker", "name", "option", "objection"),
+    "outcome": ("name", "option", "reason"),
+    "because": ("reason",),
+    "event": ("event",),
+    "back": ("name",),
+    "raises": ("topic", "trouble"),
+    "settles": ("topic", "fix"),
+    "afters": ("topic", "after"),
+    "joins": ("person", "team"),
+    "moves": ("person", "team"),
+    **dict.fromkeys(("drink", "snack", "format", "hour"), ("person", "value")),
+    **{
+        f"{id}_{manner}": ("team", "value")
+        for id in ("place", "approver", "extension", "slot")
+        for manner in ("said", "used")
+    },
+}
+"""The frames that a book may have, and the slots that each of their texts needs."""
+_SENTENCE = re.compile(r'(?<=[.!?"]) +|\n+')
 _FOLDER = files("mnemoscope.personas.simulate.scenes")
 
 
@@ -215,6 +260,33 @@ def _problems(book: SceneBook, story: Story) -> Iterator[str]:
             for text in texts:
                 if "{name}" not in text or "{value}" not in text:
                     yield f"uses.{type}.{id}: needs {{name}} and {{value}}: {text!r}"
+    for type, told in book.tellings.items():
+        kinds_here = {kind.id: kind for kind in story.arcs[type].facts}
+        for id, telling in told.items():
+            if id not in kinds_here:
+                yield f"tellings.{type}: no kind of fact is called {id!r}"
+                continue
+            of_person = kinds_here[id].values.person
+            for text in (*telling.said, *telling.revised):
+                # People also stand by: one sentence says who has to do with the subject.
+                told_in = _SENTENCE.split(text) if of_person else [text]
+                if not any("{name}" in part and "{value}" in part for part in told_in):
+                    yield f"tellings.{type}.{id}: needs {{name}} and {{value}} together: {text!r}"
+            for text in telling.near:
+                if "{name}" not in text or "{value}" in text:
+                    yield f"tellings.{type}.{id}: needs {{name}} and no {{value}}: {text!r}"
+    for name, texts in book.frames.items():
+        if name not in _FRAMES:
+            yield f"frames: {name!r} is none of {', '.join(_FRAMES)}"
+            continue
+        for text in texts:
+            for slot in _FRAMES[name]:
+                if f"{{{slot}}}" not in text:
+                    yield f"frames.{name}: needs {{{slot}}}: {text!r}"
+            if name.startswith("approver_") and not any(
+                "{team}" in part and "{value}" in part for part in _SENTENCE.split(text)
+            ):
+                yield f"frames.{name}: needs {{team}} and {{value}} together: {text!r}"
     fewest: Mapping[str, int] = {"teams": 4, "people": 6, "places": 8, "matters": 12, "events": 4}
     for field, least in fewest.items():
         if len(getattr(book, field)) < least:

@@ -1,7 +1,7 @@
 """The daily logs of the second edition: scenes with people, reasons and consequences.
 
-Facts stand in conversations and notes about their arcs. Between them run matters, small affairs
-that begin, are talked over, are settled and have an aftermath, until the day has its length.
+Facts stand in scenes about their arcs. Beside them run affairs and small matters, a part at a time,
+until the day has its length.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from mnemoscope.personas.simulate.phrases import (
     RepetitionFilter,
     count_words,
     fill,
-    is_pending,
 )
 from mnemoscope.personas.simulate.rng import Rng, ShuffledCycle
-from mnemoscope.personas.simulate.running_scenes import HouseNotes, RunningScene, RunningScenes
-from mnemoscope.personas.simulate.scene_book import SCENES, SceneBook, Texts, house_matters
+from mnemoscope.personas.simulate.running_scenes import RunningScene, RunningScenes
+from mnemoscope.personas.simulate.scene_book import SCENES, SceneBook, Texts
 from mnemoscope.personas.simulate.scene_timeline import SceneRecord, first_day
 from mnemoscope.personas.simulate.story import Story
 from mnemoscope.personas.simulate.timeline import LogSentence
@@ -35,16 +34,15 @@ _SPREAD = (0.8, 1.25)
 """The shortest and longest working day, relative to the words asked for."""
 _DAY_OFF = 0.22
 """The length of a weekend day, relative to the words asked for."""
-_GOES_ON = 0.8
-"""The probability that the day of a fact also tells how the work on the arc went."""
-_RESTS = 0.15
+_RESTS = 0.35
 """The probability that a day without a fact of an arc does not mention the arc."""
+_REMEMBERED = ("project", "incident", "decision")
+"""The types of arcs that a later day looks back at."""
 _LOOKS_BACK = 3
 """Most ended arcs that a day of 1,000 words mentions."""
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
 _SPEAKER = re.compile(r"^> [^:\n]+: ", re.MULTILINE)
 _SENTENCE = re.compile(r'(?<=[.!?"]) +|\n+')
-_DECISION_NOUNS = ("outcome", "first proposal", "main objection", "reason given")
 
 
 _WEEKENDS_CLOSED = tuple(text for text in SCENES.weekends if "{after}" in text)
@@ -75,7 +73,6 @@ class SceneLogs:
         self._texts: dict[Texts, ShuffledCycle[str]] = {}
         self._cast = {id: ShuffledCycle(names, random) for id, names in self._people.items()}
         self._running = RunningScenes(book, self._people, self._open, random)
-        self._house = HouseNotes(house_matters(), random)
         self._first_names = _first_names(story, book)
         self._seen: dict[str, int] = {}
         self._lines = RepetitionFilter()
@@ -84,10 +81,6 @@ class SceneLogs:
         self._facts: dict[int, list[LogSentence]] = defaultdict(list)
         for stated in record.sentences:
             self._facts[stated.day].append(stated)
-        self._stated = {
-            (fact.arc, fact.attribute.partition(".")[2]): fact.day
-            for fact in reversed(record.facts)
-        }
         self._shared: dict[str, list[str]] = defaultdict(list)
         """Who must not be a bystander where a team or the value of a preference is named."""
         for fact in record.facts:
@@ -98,6 +91,8 @@ class SceneLogs:
         self._later: dict[int, list[PlannedArc]] = defaultdict(list)
         workdays = calendar.working_days(1, calendar.days)
         for arc in arcs:
+            if arc.type not in _REMEMBERED:
+                continue
             for day in later_days(arc, workdays, rng.stream("later", arc.id)):
                 self._later[day].append(arc)
 
@@ -149,102 +144,59 @@ class SceneLogs:
         if not stated and not first and not last and self._random.random() < _RESTS:
             return
         session = arc.session.id
-        other = self._other(arc, day)
-        involved = self._holders(arc, *([other] if other else []))
+        involved = self._holders(arc)
         slots = self._slots(session, day, avoid=[*(one.text for one in stated), *involved])
         slots |= {"name": arc.name, "about": arc.subject.about}
-        slots["other"] = other.name if other else "anything else"
         blocks: list[str] = []
         title = "going"
         if first:
-            blocks.append(self._text(arc.template.opens, day, slots))
+            opens = self._book.opens.get(arc.type, arc.template.opens)
+            blocks.append(self._text(opens, day, slots))
             if alias := self._book.aliases.get(arc.name) if not arc.isolated else None:
                 blocks.append(self._text(SCENES.nicknames, day, {**slots, "alias": alias}))
         for place, one in enumerate(stated):
             about = {**slots, "name": one.name or arc.name, "noun": one.noun or "matter"}
             if one.manner and place == 0:
-                title, slots = one.manner if one.noun else "going", about
-            named = {**about, **self._speakers(one, slots)}
+                title = one.manner if one.noun and len(stated) == 1 else "going"
+                slots = about
             described = place == 0 and (arc.id, day) in self._record.abouts
-            blocks += self._statement(one, day, named, described)
-        if not stated or self._words > 1500 or self._random.random() < _GOES_ON:
+            blocks.append(self._statement(one, day, about, described))
+        if not stated and not first and not last:
             blocks.append(self._going(arc, day, slots))
         if last:
             blocks.append(self._text(arc.template.closes, day, slots))
-        keep = [*(one.text for one in stated), *(one.quoted for one in stated)]
-        text = self._short_names("\n\n".join(filter(None, blocks)), keep)
+        text = self._short_names("\n\n".join(filter(None, blocks)), involved)
         sections.append(_section(self._text(SCENES.titles[title], day, slots), [text]))
 
     def _statement(
         self, one: LogSentence, day: int, slots: Mapping[str, str], described: bool
-    ) -> Iterator[str]:
-        """What led to a fact, the fact, what people say to it and what follows."""
-        manner = one.manner or "said"
-        leads = {
-            "said": SCENES.leads_said,
-            "revised": SCENES.leads_revised,
-            "used": SCENES.leads_used,
-        }[manner]
-        talk = one.sort in ("talk", "")
-        lead = "" if talk else self._text(leads, day, slots)
-        if described:
-            lead = f"{lead} {self._text(SCENES.abouts, day, slots)}".strip()
-        because = ""
+    ) -> str:
+        """The scene of a fact, with what made it change and what its subject is."""
+        lead = ""
         if one.reason:
-            because = " " + self._text(SCENES.leads_because, day, {**slots, "reason": one.reason})
+            because = self._book.frame("because")
+            lead = self._text(because, day, {**slots, "reason": one.reason}) + " "
+        text = write(one.text, self._random, slots)
+        if described:
+            explained = with_meaning(text, slots["name"], slots["about"])
+            text = explained or f"{self._text(SCENES.abouts, day, slots)} {text}"
         if one.quoted:
-            if lead or because:
-                yield lead + because
-            yield f'> {one.quoted}: "{one.text}"'
-        else:
-            yield f"{lead} {one.text}{because}".strip()
-        dialogue, remark, deed = SCENES.replies[one.sort or "talk"]
-        if manner == "used":
-            return
-        if self._random.random() < (0.4 if one.quoted or talk else 0.6):
-            yield self._text((dialogue,), day, slots)
-        else:
-            yield self._text((remark,), day, slots)
-        if self._random.random() < 0.7:
-            yield self._text((deed,), day, slots)
-
-    def _speakers(self, one: LogSentence, slots: Mapping[str, str]) -> Mapping[str, str]:
-        """Who states the fact is {a}, and somebody else listens."""
-        people = self._people[one.session]
-        named = [name for name in people if name in one.text] if one.sort == "talk" else []
-        speaker = one.quoted or min(named, key=one.text.index, default="")
-        if not speaker:
-            return {}
-        return self._named(speaker, slots["b"] if slots["b"] != speaker else slots["a"])
+            return f'{lead}\n\n> {one.quoted}: "{text}"'.strip()
+        return f"{lead}{text}"
 
     def _going(self, arc: PlannedArc, day: int, slots: Mapping[str, str]) -> str:
-        """A day on which nothing new is known of an arc: work on it, and a near miss."""
-        lines = [self._line(arc.template.goes_on, day, slots, arc.id) for _ in range(2)]
-        also = lines[1] if lines[1] != lines[0] else ""
-        near = self._near(arc, day, slots)
-        text = self._text(
-            SCENES.goings, day, {**slots, "going": lines[0], "also": also, "near": near}
-        )
-        return re.sub(r"\n{3,}", "\n\n", text).strip()
-
-    def _near(self, arc: PlannedArc, day: int, slots: Mapping[str, str]) -> str:
-        stated = {one.noun for one in self._facts[day] if one.arc == arc.id}
-        mentions = [
-            text
-            for kind in arc.template.facts
-            if kind.noun not in stated
-            for text in kind.mentions
-            if not (is_pending(text) and self._stated.get((arc.id, kind.id), day + 1) <= day)
-        ]
-        return self._line(tuple(mentions), day, slots, arc.id) if mentions else ""
+        """A day on which nothing new is known of an arc: work on it, or a near miss."""
+        told = self._book.tellings.get(arc.type, {}).values()
+        texts = (*self._book.goings.get(arc.type, ()), *(t for one in told for t in one.near))
+        if not texts:
+            return self._line(arc.template.goes_on, day, slots, arc.id)
+        return self._text(texts, day, slots)
 
     def _looking_back(self, arc: PlannedArc, day: int) -> str:
         slots = self._slots("principal", day, self._holders(arc))
-        nouns = [kind.noun for kind in arc.template.facts] or _DECISION_NOUNS
-        slots |= {"noun": self._random.choice(nouns), "name": arc.name}
-        slots["about"] = arc.subject.about
+        slots["name"] = arc.name
         title = self._text(SCENES.titles["back"], day, slots)
-        return _section(title, [self._text(SCENES.looking_backs, day, slots)])
+        return _section(title, [self._text(self._book.frame("back"), day, slots)])
 
     def _aside(self, stated: LogSentence, day: int) -> str:
         same = [
@@ -256,13 +208,8 @@ class SceneLogs:
         return _section(title, [write(stated.text, self._random, slots)])
 
     def _small_things(self, day: int) -> str:
-        count = self._random.randint(2, 4)
+        count = self._random.randint(4, 6)
         lines = [self._filler(self._routine, day) for _ in range(count)]
-        for _ in range(self._random.randint(3, 5)):
-            matter, texts = self._house.next(day)
-            slots = self._slots("principal", day) | matter._asdict()
-            lines.append(self._text(texts, day, slots).strip())
-        self._random.shuffle(lines)
         title = self._text(SCENES.titles["routine"], day, {})
         return _section(title, ["\n".join(f"- {line}" for line in lines if line)])
 
@@ -292,17 +239,9 @@ class SceneLogs:
         text = self._text(self._running.tell(scene, day), day, slots)
         return _section(write(scene.title, self._random, {}), [self._short_names(text)])
 
-    def _holders(self, *arcs: PlannedArc) -> list[str]:
-        """The people who are values of these arcs."""
-        return sorted(name for arc in arcs for name in self._record.holders.get(arc.id, ()))
-
-    def _other(self, arc: PlannedArc, day: int) -> PlannedArc | None:
-        """The subject that this one could be confused with: the latest of the same type."""
-        before = [
-            one for one in self._arcs if one is not arc and not one.isolated and one.start <= day
-        ]
-        alike = [one for one in before if one.type == arc.type] or before
-        return alike[-1] if alike else None
+    def _holders(self, arc: PlannedArc) -> list[str]:
+        """The people who are values of an arc."""
+        return sorted(self._record.holders.get(arc.id, ()))
 
     def _slots(self, session: str, day: int, avoid: Sequence[str] = ()) -> dict[str, str]:
         """Two people of a session, neither of them named in the texts to avoid."""
@@ -387,6 +326,20 @@ def later_mentions(text: str, name: str, first: str) -> str:
         seen = seen or name in line
         lines.append(head + body)
     return "\n".join(lines)
+
+
+def with_meaning(text: str, name: str, about: str) -> str:
+    """The text with what the name means, in brackets where prose first has the name alone.
+
+    Empty if only a quotation has the name.
+    """
+    alone = re.compile(rf"(?<!\w){re.escape(name)}(?!\w|['’]s)", re.IGNORECASE)
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if not line.startswith(">") and (found := alone.search(line)):
+            lines[number] = f"{line[: found.end()]} ({about}){line[found.end() :]}"
+            return "\n".join(lines)
+    return ""
 
 
 def _said(text: str) -> list[str]:

@@ -13,10 +13,10 @@ from random import Random
 from mnemoscope.personas.simulate.arc_plan import PlannedArc
 from mnemoscope.personas.simulate.calendar import WorkCalendar
 from mnemoscope.personas.simulate.grammar import put
-from mnemoscope.personas.simulate.phrases import sentence
+from mnemoscope.personas.simulate.phrases import capital
 from mnemoscope.personas.simulate.rng import Rng, ShuffledCycle
-from mnemoscope.personas.simulate.scene_book import SCENES, SceneBook
-from mnemoscope.personas.simulate.story import Story, StoryFact, StorySubject, Values
+from mnemoscope.personas.simulate.scene_book import SCENES, SceneBook, Texts
+from mnemoscope.personas.simulate.story import Story, StoryFact, StorySubject
 from mnemoscope.personas.simulate.timeline import (
     LogSentence,
     PlannedFact,
@@ -66,6 +66,7 @@ class SceneTimeline(Timeline):
         self._events = ShuffledCycle(book.all_events(), rng.stream("events"))
         self._events_left = len(self._events)
         self._speakers: dict[str, set[str]] = {}
+        self._wordings: dict[tuple[str, ...], ShuffledCycle[str]] = {}
         self._scenes = SceneRecord()
 
     def build(self, arcs: Sequence[PlannedArc]) -> SceneRecord:
@@ -105,6 +106,7 @@ class SceneTimeline(Timeline):
     def _chain(self, arc: PlannedArc, kind: StoryFact, days: Sequence[int], random: Random) -> None:
         attribute = f"{arc.type}.{kind.id}"
         uses = self._book.uses.get(arc.type, {}).get(kind.id, ())
+        scenes = self._book.tellings.get(arc.type, {}).get(kind.id)
         values: list[str] = []
         before: PlannedFact | None = None
         for day in days:
@@ -119,8 +121,9 @@ class SceneTimeline(Timeline):
                 manner = "used" if uses and random.random() < _IMPLICIT else "revised"
             if before and manner == "revised" and not arc.isolated:
                 event = self._cause(arc, before.day, day, random)
+            own = {"said": scenes.said, "revised": scenes.revised}.get(manner) if scenes else ()
             phrasings = {"said": kind.says, "revised": kind.revises, "used": uses}[manner]
-            phrasing = random.choice(phrasings)
+            phrasing = self._wording(own or phrasings)
             held = self._scenes.holders.get(arc.id, set())
             people = self.story.speakers(arc.session)
             others = [name for name in people if name not in held] or [
@@ -130,10 +133,12 @@ class SceneTimeline(Timeline):
             alias = self.alias(arc)
             by_alias = self._rng.stream("alias", f"{arc.id} {day}").random() < _BY_ALIAS
             name = alias if alias and by_alias else arc.name
-            text = sentence(phrasing, name=name, value=value, speaker=speaker, old=old)
+            text = put(phrasing, {"name": name, "value": value, "speaker": speaker, "old": old})
+            text = text if own else capital(text)
             spoken = "{speaker}" in phrasing
             quoted = (
                 not spoken
+                and not own
                 and manner != "used"
                 and not _FIRST_PERSON.search(text)
                 and random.random() < _QUOTED
@@ -146,7 +151,6 @@ class SceneTimeline(Timeline):
                 planned.sentence,
                 manner=manner,
                 noun=kind.noun,
-                sort=sort_of(kind.values),
                 name=name,
                 reason=event,
             )
@@ -160,6 +164,13 @@ class SceneTimeline(Timeline):
             values.append(value)
             before = planned
 
+    def _wording(self, texts: Texts) -> str:
+        """One of the texts; each is used before one is used again."""
+        if texts not in self._wordings:
+            random = self._rng.stream("wordings", "\n".join(texts))
+            self._wordings[texts] = ShuffledCycle(texts, random)
+        return self._wordings[texts].draw()
+
     def _cause(self, arc: PlannedArc, after: int, before: int, random: Random) -> str:
         """An event between two days that makes a value change; empty for most changes."""
         days = [day for day in arc.workdays if after < day < before][-8:]
@@ -168,7 +179,7 @@ class SceneTimeline(Timeline):
         self._events_left -= 1
         event = self._events.draw()
         day = random.choice(days)
-        text = put(random.choice(SCENES.events), {"event": event.what})
+        text = put(self._wording(self._book.frame("event")), {"event": event.what})
         stated = LogSentence(day, arc.session.id, "", text, manner="event")
         planned = PlannedFact(day, arc, "event.what", event.what, stated)
         planned.aliases, planned.entity = (event.name,), event.name
@@ -188,11 +199,20 @@ class SceneTimeline(Timeline):
             dropped = ("decision.objection",)
             self._scenes.unopposed.add(arc.id)
         nouns = {"proposal": "first proposal", "objection": "objection", "choice": "outcome"}
-        kept = [fact for fact in self._planned[place:] if fact.attribute not in dropped]
+        decided = self._planned[place:]
+        values = {fact.attribute.partition(".")[2]: fact.value for fact in decided}
+        kept = [fact for fact in decided if fact.attribute not in dropped]
         for fact in kept:
-            noun = nouns.get(fact.attribute.partition(".")[2], "reason")
+            id = fact.attribute.partition(".")[2]
+            frame = {"choice": "outcome", "reason": "outcome"}.get(id, id)
+            option = values["choice" if frame == "outcome" else "proposal"]
+            slots = {"name": arc.name, "speaker": fact.speaker, **values, "option": option}
             fact.sentence = replace(
-                fact.sentence, manner="said", noun=noun, sort="talk", name=arc.name
+                fact.sentence,
+                text=put(self._wording(self._book.frame(frame)), slots),
+                manner="said",
+                noun=nouns.get(id, "reason"),
+                name=arc.name,
             )
         self._planned[place:] = kept
 
@@ -202,10 +222,19 @@ class SceneTimeline(Timeline):
         place = len(self._planned)
         super()._argue(arc)
         for fact in self._planned[place:]:
-            fact.sentence = replace(fact.sentence, manner="said", sort="talk", name=arc.name)
+            slots = {"name": arc.name, "speaker": fact.speaker, "claim": fact.value}
+            text = put(self._wording(self._book.frame("claim")), slots)
+            fact.sentence = replace(
+                fact.sentence, text=text, quoted="", manner="said", name=arc.name
+            )
 
     def _share_causes(self, arcs: Sequence[PlannedArc]) -> None:
+        place = len(self._planned)
         super()._share_causes([arc for arc in arcs if arc.type != "relationship"])
+        for fact in self._planned[place:]:
+            slots = {"name": fact.arc.name, "thread": fact.value}
+            text = put(self._wording(self._book.frame("delay")), slots)
+            fact.sentence = replace(fact.sentence, text=text, manner="said", name=fact.arc.name)
 
     def _cover(self, arc: PlannedArc) -> None:
         """A title that may be told in one other session; in the others nothing may be told."""
@@ -221,7 +250,7 @@ class SceneTimeline(Timeline):
             f'If the {room} session asks, {arc.name} is called "{fact.value}" and nothing more; '
             "in the other rooms nothing is said at all."
         )
-        fact.sentence = replace(fact.sentence, text=text, manner="said", sort="talk", name=arc.name)
+        fact.sentence = replace(fact.sentence, text=text, manner="said", name=arc.name)
 
     def _people(self, random: Random) -> None:
         """Who belongs to which team over time, and what holds for each team."""
@@ -240,14 +269,12 @@ class SceneTimeline(Timeline):
             stated = [first, ids.draw([first])]
             self._scenes.team_facts[team] = stated
             for id in stated:
-                kind = SCENES.teams[id]
-                texts = (ShuffledCycle(kind.says, random), ShuffledCycle(kind.uses, random))
+                said, used = self._book.team_texts(id)
+                texts = (ShuffledCycle(said, random), ShuffledCycle(used, random))
                 self._state(team, f"team.{id}", "team", texts, pools[id], last, random)
         for person in self._people_here():
-            texts = (
-                ShuffledCycle(SCENES.joins, random),
-                ShuffledCycle(SCENES.moves_person, random),
-            )
+            joins, moves = self._book.member_texts()
+            texts = (ShuffledCycle(joins, random), ShuffledCycle(moves, random))
             self._state(person, "person.team", "person", texts, cycle, last, random)
 
     def _people_here(self) -> Sequence[str]:
@@ -290,13 +317,13 @@ class SceneTimeline(Timeline):
         values = {id: ShuffledCycle(one.values, random) for id, one in SCENES.preferences.items()}
         for person in (*self._people_here(), *self.story.colleagues()):
             for id in random.sample(list(SCENES.preferences), 2):
-                kind = SCENES.preferences[id]
                 value = values[id].draw()
                 start = random.randint(1, max(1, self.calendar.days - 40))
                 days = self.calendar.working_days(start, start + 40)
                 if len(days) < 2:
                     continue
-                shown = random.sample(kind.shows, min(2, len(kind.shows)))
+                shows = self._book.shows(id)
+                shown = random.sample(shows, min(2, len(shows)))
                 for day, show in zip(sorted(random.sample(days, 2)), shown, strict=False):
                     text = put(show, {"person": person, "value": value})
                     self._aside(day, person, f"person.{id}", value, text, "shown")
@@ -313,17 +340,6 @@ class SceneTimeline(Timeline):
         planned = PlannedFact(day, none, attribute, value, stated)
         self._planned.append(planned)
         return planned
-
-
-def sort_of(values: Values) -> str:
-    """The sort of a value, which decides what people say to it."""
-    if values.date:
-        return "date"
-    if values.person:
-        return "person"
-    if values.number:
-        return "money" if re.search(r"[$€£]", values.form) else "number"
-    return "thing"
 
 
 def first_day(arc: PlannedArc) -> int:

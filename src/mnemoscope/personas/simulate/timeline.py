@@ -54,8 +54,6 @@ class LogSentence:
     manner: str = ""
     """Of the second edition: said, revised, used, event, state or shown."""
     noun: str = ""
-    sort: str = ""
-    """The sort of value, such as money or date."""
     name: str = ""
     """The name under which the sentence speaks of its subject."""
     reason: str = ""
