@@ -248,7 +248,11 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         return None
 
     def _move_waiting(self, busy: list[AnyWorker]) -> None:
-        """Give units that wait for a node to workers that have one and nothing to do."""
+        """Give units that wait for a node to workers that have one and nothing to do.
+
+        Those that could run none of these units leave their nodes.
+        """
+        self._read_idle()
         for idle in [one for one in self._remote if one.unit is None and one.has_started]:
             waiting = [one for one in self._remote if one.unit and not one.has_started]
             late = next((one for one in waiting if one.group == idle.group), None)
@@ -256,6 +260,20 @@ class Scheduler(AbstractContextManager["Scheduler"]):
                 idle.assign(late.unit)
                 late.unit = None
                 busy[busy.index(late)] = idle
+            elif waiting and late is None:
+                idle.ask_to_stop()
+
+    def _read_idle(self) -> None:
+        """Learn which workers without a unit have got a node: their unit went to another one.
+
+        Such a worker keeps the node from those that wait for one until it gets one of their units.
+        """
+        for idle in [one for one in self._remote if one.unit is None]:
+            while idle.has_message and not idle.has_ended:
+                with suppress(EOFError):  # it is replaced if it gets a unit
+                    message = idle.receive(_LONGEST_MESSAGE)
+                    if message.startswith((BROKEN, REFUSED)):
+                        raise _refusal(message)
 
     @property
     def _remote(self) -> list[RemoteWorker]:
@@ -344,7 +362,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         kind, text = message[:1], message[1:].decode("utf-8", "replace")
         if kind in (BROKEN, REFUSED):
             worker.unit = None
-            raise (UsageError if kind == REFUSED else MnemoscopeError)(text)
+            raise _refusal(message)
         if kind == CHECKPOINT:
             yield CheckpointDone(worker.unit, text)
         elif kind == DONE and self._is_done(worker):
@@ -423,10 +441,15 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         fresh.assign(unit)
 
 
+def _refusal(message: bytes) -> MnemoscopeError:
+    """What a worker says of why its systems cannot run."""
+    kind = UsageError if message.startswith(REFUSED) else MnemoscopeError
+    return kind(message[1:].decode("utf-8", "replace"))
+
+
 def _read_description(message: bytes) -> Description:
     if not message.startswith(DESCRIBED):
-        kind = UsageError if message.startswith(REFUSED) else MnemoscopeError
-        raise kind(message[1:].decode())
+        raise _refusal(message)
     return msgspec.json.decode(message[1:], type=Description)
 
 
