@@ -198,6 +198,12 @@ def test_longer_answers_with_better_grades_show_as_a_correlation() -> None:
     assert length["against_grade"]["rho"] == pytest.approx(1.0)
 
 
+def test_no_answer_can_have_less_than_no_words() -> None:
+    rows = [row(n, 1.0, words=words) for n, words in enumerate((1, 1, 1, 1, 1, 90))]
+    length = answer_figures(rows, scale=Scale("f1"))["length"]
+    assert length["ci95"][0] == 0.0 < length["mean"] < length["ci95"][1]
+
+
 def test_a_panel_shows_each_judges_mean_their_span_and_how_often_they_agree() -> None:
     votes = [{"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 0.0}, {"a": 1.0, "b": 0.0}, {"a": 0.0}]
     rows = [row(n, Grade(min(vote.values()), votes=vote)) for n, vote in enumerate(votes)]

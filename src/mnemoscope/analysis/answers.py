@@ -467,8 +467,11 @@ def _length(records: Sequence[QuestionRecord], averaging: _Averaging) -> AnswerL
     ]
     graded = [(n, grade) for one, n in points if (grade := one.value) is not None]
     found = spearman([words for words, _ in graded], [grade for _, grade in graded])
+    words = averaging._replace(binary=False, limits=None).estimate(points)
+    if words["ci95"]:  # of few answers of very different lengths it would begin below zero
+        words["ci95"] = [max(0.0, words["ci95"][0]), *words["ci95"][1:]]
     return {
-        **averaging._replace(binary=False, limits=None).estimate(points),
+        **words,
         "median": float(np.median([point.value for point in points])) if points else None,
         "against_grade": {
             "rho": None if isnan(found.r) else rounded(found.r),
