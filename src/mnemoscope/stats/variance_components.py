@@ -13,7 +13,7 @@ the estimates are those of the analysis of variance.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from math import inf, sqrt
 from typing import NamedTuple
 
@@ -34,7 +34,8 @@ class RepeatComponents(NamedTuple):
     """The variances; unbiased estimates, so one that is 0 or small can come out negative."""
 
     conversation: float | None
-    """None if it cannot be told from `question`: one conversation, or one question in each."""
+    """None if it cannot be told from `question`: one conversation, one question in each, or so many
+    values missing that no conversation has two questions to compare over its repeats."""
     question: float
     """Between the questions of a conversation; of all questions if `conversation` is None."""
     repeat: float
@@ -92,12 +93,11 @@ def variance_components(values: ArrayLike, conversations: Sequence[Hashable]) ->
         factors["repeat_by_conversation"] = clusters[question] * table.shape[1] + repeat
     factors["residual"] = np.arange(len(observed), dtype=np.intp)
     deviations = observed - observed.mean()
-    whole = np.zeros(len(observed), dtype=np.intp)
-    moments, matrix = [], []
-    for one in factors.values():
-        moments.append(_squares(deviations, one) - _squares(deviations, whole))
-        matrix.append([_weight(one, other) - _weight(whole, other) for other in factors.values()])
-    solved = np.linalg.lstsq(np.array(matrix), np.array(moments), rcond=None)[0]
+    moments, matrix = _equations(deviations, factors)
+    if "conversation" in factors and np.linalg.matrix_rank(matrix) < len(factors):
+        del factors["conversation"], factors["repeat_by_conversation"]
+        moments, matrix = _equations(deviations, factors)
+    solved = np.linalg.lstsq(matrix, moments, rcond=None)[0]
     found = dict(zip(factors, map(float, solved), strict=True))
     return RepeatComponents(
         found.get("conversation"),
@@ -106,6 +106,18 @@ def variance_components(values: ArrayLike, conversations: Sequence[Hashable]) ->
         found.get("repeat_by_conversation"),
         found["residual"],
     )
+
+
+def _equations(deviations: Floats, factors: Mapping[str, Codes]) -> tuple[Floats, Floats]:
+    """The sum of squares of each factor, and how much of each component its expectation has."""
+    whole = np.zeros(len(deviations), dtype=np.intp)
+    own = _squares(deviations, whole)
+    moments = [_squares(deviations, one) - own for one in factors.values()]
+    matrix = [
+        [_weight(one, other) - _weight(whole, other) for other in factors.values()]
+        for one in factors.values()
+    ]
+    return np.array(moments), np.array(matrix)
 
 
 def repeated_mean(values: ArrayLike, conversations: Sequence[Hashable]) -> RepeatedMean:
