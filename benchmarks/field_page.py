@@ -203,7 +203,7 @@ def _second(found: Sequence[SecondRun]) -> Iterator[str]:
     for one in found:
         said = "the same bytes" if one.is_equal else "**differ**"
         if one.recall is not None:
-            said += f": recall@10 {one.recall[0]:.3f} and {one.recall[1]:.3f}"
+            said += f": {one.recall[0]:.3f}, then {one.recall[1]:.3f}"
         yield f"| {one.table} | `{one.system}` | {said} | {_hash(one.second['metrics.json'])} |"
 
 

@@ -124,4 +124,4 @@ def test_a_differing_second_run_is_said(tmp_path: Path) -> None:
     one = SecondRun("t", "bm25", {"metrics.json": "a"}, {"metrics.json": "b"}, (0.25, 0.5))
     assert not one.is_equal
     write(tmp_path / "second-run.json", [one])
-    assert "**differ**: recall@10 0.250 and 0.500" in page(tmp_path)
+    assert "**differ**: 0.250, then 0.500" in page(tmp_path)
