@@ -66,12 +66,12 @@ def digest_folder(folder: Path, days: int) -> str:
 
 
 _LIVES_1 = {
-    "backend-eng-saas": "bd77f90d0b0c2fd812d4c1a21633f8b3417d70646d7144bfefd805020c1d0608",
-    "er-physician": "96568f43d76909f64dd8b97de068216c064b612d0fe956fa17a41c80df9d8474",
-    "litigation-attorney": "f4e9bc41ee2b77e5f6bdc49051bc2a0778d9935367b0d671b618a2fc524110c8",
-    "research-scientist": "5ae6d2770efe00492be8e6d0e04b9b445bf5e4bf3309fdce981bbae0c6a2c32d",
-    "financial-advisor": "ac095cd57acfefc583f8ce137f8af42c11a2879a74aa160c4605d64080da631b",
-    "executive-assistant": "0bd529a3b15e15edf5e4d0a84b82117e64a8b34d082a1c244c14d0186cab765e",
+    "backend-eng-saas": "89d63c629c18d941de5a0973582d4861b117439f3207275faf8d7a37b46bba7b",
+    "er-physician": "6766aef58fd08ea6efda322b239c959aa826472463c420820884dab536dc1e2a",
+    "litigation-attorney": "77ff3085de25d575e141e1f1fb9e6a0274256b4eda8b8ae27bae0da1f94dcde7",
+    "research-scientist": "d1fa2118e1acb316e6f85f966af2bd171da7942e819cb92f1e40ec968bc6d185",
+    "financial-advisor": "acb9c3613435dee967b675049ff5ca1906cfcde3ffb83ac9971af9fa70bd1dc3",
+    "executive-assistant": "f34ec0156719c4edf9a7bf5d985629bf2d1af01a6083d905b6242801e969da21",
 }
 SETS: Mapping[str, FrozenSet] = {
     "mnemoscope-lives-1": FrozenSet(
