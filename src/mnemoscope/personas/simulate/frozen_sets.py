@@ -66,12 +66,12 @@ def digest_folder(folder: Path, days: int) -> str:
 
 
 _LIVES_1 = {
-    "backend-eng-saas": "89d63c629c18d941de5a0973582d4861b117439f3207275faf8d7a37b46bba7b",
-    "er-physician": "6766aef58fd08ea6efda322b239c959aa826472463c420820884dab536dc1e2a",
-    "litigation-attorney": "77ff3085de25d575e141e1f1fb9e6a0274256b4eda8b8ae27bae0da1f94dcde7",
-    "research-scientist": "d1fa2118e1acb316e6f85f966af2bd171da7942e819cb92f1e40ec968bc6d185",
-    "financial-advisor": "acb9c3613435dee967b675049ff5ca1906cfcde3ffb83ac9971af9fa70bd1dc3",
-    "executive-assistant": "f34ec0156719c4edf9a7bf5d985629bf2d1af01a6083d905b6242801e969da21",
+    "backend-eng-saas": "2cf170ff56c1ccf0482a46054b6285d16b580cbc4da9d34b261409efec73bd14",
+    "er-physician": "823025924a5a2d28d5e7dae7a6a0f4bdc570bbdb85732c2248dfcb1266902ef3",
+    "litigation-attorney": "8f49766c0d53d07c698ed8b7d3a4068ccdfa87f4d642fd67a924c04687b3473c",
+    "research-scientist": "471826eddc9f342fc502a3bdee84fc25c8090dada052fe250ba1126942890b62",
+    "financial-advisor": "344ab02ab564490061ccb6bbc0b162b63cf5f53aff68123beefe8e4b755375fa",
+    "executive-assistant": "2f5576c1d7ddb946f0fa0d26d8cd3e519f7d13bd4f2602370c7a4f8c54cd1af4",
 }
 SETS: Mapping[str, FrozenSet] = {
     "mnemoscope-lives-1": FrozenSet(
