@@ -19,7 +19,7 @@ from mnemoscope.protocols import deviations, load_protocol, protocol_names
 
 RELEASED = {
     "claude-memory-strata-1": "a2f00a213edb37ec5a0f85d7e7731a07f1ddf6d0b790b7a95e0047a1ace150c3",
-    "mnemoscope-lives-1": "45b794fca0685c212d54bbb3823a6474ae5fcb211c289419d42d65828befe25c",
+    "mnemoscope-lives-1": "d0e006a2c5de16a711a76ef78a50b603e55b7cfc1d2d01eb453564d82a9c2a46",
     "mnemoscope-retrieval-1": "06f45e55bb92f0b7999f107ba6c39743915649dbd406525b982f7e665104d5da",
     "mnemoscope-retrieval-2": "bb811cffd7c0034c0cdf7dd6455b4619b906f2ced0076e55dcc14a89d80e9178",
     "pgmnemo-release-1": "447fa6e1e9b6c5e78da563032dc473f0ee9190e468f3bb97d6f6961ea91abbb9",

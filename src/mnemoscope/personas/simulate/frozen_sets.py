@@ -66,12 +66,12 @@ def digest_folder(folder: Path, days: int) -> str:
 
 
 _LIVES_1 = {
-    "backend-eng-saas": "bd77f90d0b0c2fd812d4c1a21633f8b3417d70646d7144bfefd805020c1d0608",
-    "er-physician": "96568f43d76909f64dd8b97de068216c064b612d0fe956fa17a41c80df9d8474",
-    "litigation-attorney": "f4e9bc41ee2b77e5f6bdc49051bc2a0778d9935367b0d671b618a2fc524110c8",
-    "research-scientist": "5ae6d2770efe00492be8e6d0e04b9b445bf5e4bf3309fdce981bbae0c6a2c32d",
-    "financial-advisor": "ac095cd57acfefc583f8ce137f8af42c11a2879a74aa160c4605d64080da631b",
-    "executive-assistant": "0bd529a3b15e15edf5e4d0a84b82117e64a8b34d082a1c244c14d0186cab765e",
+    "backend-eng-saas": "2cf170ff56c1ccf0482a46054b6285d16b580cbc4da9d34b261409efec73bd14",
+    "er-physician": "823025924a5a2d28d5e7dae7a6a0f4bdc570bbdb85732c2248dfcb1266902ef3",
+    "litigation-attorney": "8f49766c0d53d07c698ed8b7d3a4068ccdfa87f4d642fd67a924c04687b3473c",
+    "research-scientist": "471826eddc9f342fc502a3bdee84fc25c8090dada052fe250ba1126942890b62",
+    "financial-advisor": "344ab02ab564490061ccb6bbc0b162b63cf5f53aff68123beefe8e4b755375fa",
+    "executive-assistant": "2f5576c1d7ddb946f0fa0d26d8cd3e519f7d13bd4f2602370c7a4f8c54cd1af4",
 }
 SETS: Mapping[str, FrozenSet] = {
     "mnemoscope-lives-1": FrozenSet(

@@ -8,7 +8,9 @@ from random import Random
 
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _SLOT = re.compile(r"\{(\w+)\}")
-_START = re.compile(r'((?:^|[.!?:]"? |[.!?]" |: "|\n- )"?)([a-z][\w+]*)', re.MULTILINE)
+_START = re.compile(
+    r'((?:^|(?<!\b[ap]\.m)(?<!\bmisc)[.!?:]"? |: "|\n- )"?)([a-z][\w+]*)', re.MULTILINE
+)
 _QUOTED_START = re.compile(r'(^> [^:\n]+: ")([a-z][\w+]*)', re.MULTILINE)
 _ARTICLE = re.compile(r"\b([Aa]) (?=[aeio]|un(?!i))(?!eu|one\b|once\b)")
 _COLON = re.compile(r": $")
@@ -33,7 +35,7 @@ def write(text: str, random: Random, slots: Mapping[str, str]) -> str:
 
 
 def sentence_case(text: str) -> str:
-    """Give each sentence a capital first letter; words such as eBPF stay unchanged."""
+    """Give each sentence a capital first letter; but not words such as eBPF or after a.m."""
 
     def start(match: re.Match[str]) -> str:
         before, word = match[1], match[2]

@@ -6,6 +6,7 @@ what they want to know in everyday words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import NamedTuple, TypeVar
@@ -157,6 +158,12 @@ class QuestionWording:
         for arc, kind in shuffled(self._omitted, random):
             if random.random() < weight(kind):
                 yield arc, kind
+
+    def _is(self, fact: LedgerFact) -> str:
+        """The verb that fits the noun of a fact: the discarded samples are."""
+        return (
+            "are" if re.search(r"^(?!number of).*[^sui]s$", self._known.kind(fact).noun) else "is"
+        )
 
     def _until(self, fact: LedgerFact) -> int | None:
         return None if fact.superseded_on is None else fact.superseded_on - 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from random import Random
 
 from mnemoscope.personas.simulate.grammar import put
@@ -18,9 +19,16 @@ _NEW_MATTERS = 1
 """Most matters that begin on a day, as long as there are affairs to tell."""
 _DAYS_APART = (1, 1, 2)
 """Days between two parts, as often as they are listed."""
-_HAS_AFTERMATH = 0.7
+_HAS_AFTERMATH = 0.9
 _REST = 60
 """Days for which something closed does not come up again, if another one can."""
+_LEAST_REST = {Affair: 10, Matter: 4}
+"""Days for which something closed does not come up again at all."""
+_DAYS_OF_ALL = 8
+"""Days over which all affairs begin, so that they do not all end at once and rest together."""
+_LIKE = 4
+"""Days after the end of one thing before another one with a word of its topic begins."""
+_COMMON_WORDS = frozenset("about after against another from into over that their with".split())
 _SLOT = re.compile(r"\{(\w+)\}")
 
 
@@ -51,7 +59,10 @@ class RunningScenes:
         people: Mapping[str, Sequence[str]],
         open_sessions: Sequence[str],
         random: Random,
+        *,
+        repeats: bool = False,
     ) -> None:
+        self._repeats = repeats
         self._people, self._open, self._random = people, open_sessions, random
         self._book = book
         self._affairs = list(book.affairs)
@@ -60,20 +71,31 @@ class RunningScenes:
         self.used: dict[Affair | Matter, int] = {}
         """The last day of each affair and matter."""
 
-    def next(self, day: int, seen: Sequence[RunningScene]) -> RunningScene:
-        """What has waited longest, or something new."""
+    def next(self, day: int, seen: Sequence[RunningScene]) -> RunningScene | None:
+        """What has waited longest, or something new; None if all of it was there lately."""
         waiting = sorted((one for one in self._running if one not in seen), key=lambda one: one.due)
         if waiting and waiting[0].due <= day:
             return waiting[0]
-        busy = {one.topic for one in (*self._running, *seen)}
+        near = [one.topic for one in (*self._running, *seen)]
+        if not self._repeats:
+            near += [one.topic for one, last in self.used.items() if day - last < _LIKE]
         pools: list[Sequence[Affair | Matter]] = [self._affairs, self._matters]
         begun = sum(isinstance(one.source, Matter) and one.begun == day for one in seen)
         if begun < _NEW_MATTERS and self._random.random() < 0.5:
             pools.reverse()
         for pool in pools:
-            if free := [one for one in pool if one.topic not in busy]:
-                return self._start(self._rested(free, day), day)
-        return waiting[0] if waiting else self._start(self._rested(self._matters, day), day)
+            most = max(1, len(pool) // _DAYS_OF_ALL)
+            new = sum(one.source in pool and one.begun == day for one in seen)
+            if new >= most and not self._repeats:
+                continue
+            free = [one for one in pool if not any(map(partial(_alike, one.topic), near))]
+            if source := self._rested(free, day):
+                return self._start(source, day)
+        if waiting:
+            return waiting[0]
+        running = [id(one.source) for one in (*self._running, *seen)]
+        left = [one for one in self._matters if id(one) not in running]
+        return self._start(min(left, key=self._last), day) if left and self._repeats else None
 
     def tell(self, scene: RunningScene, day: int) -> Texts:
         """The texts of the next stage; a scene without another stage is closed."""
@@ -94,10 +116,17 @@ class RunningScenes:
             if isinstance(source, Matter) and id(source) not in running and day - last < _REST // 4:
                 yield source, self._random.choice(self._people["principal"]), False
 
-    def _rested(self, pool: Sequence[Affair | Matter], day: int) -> Affair | Matter:
+    def _rested(self, pool: Sequence[Affair | Matter], day: int) -> Affair | Matter | None:
         """One that has rested long enough, else the one that has rested longest."""
-        rested = [one for one in pool if day - self.used.get(one, -_REST) >= _REST]
-        return self._random.choice(rested) if rested else min(pool, key=self.used.__getitem__)
+        if rested := [one for one in pool if day - self._last(one) >= _REST]:
+            return self._random.choice(rested)
+        longest = min(pool, key=self._last, default=None)
+        if longest and (self._repeats or day - self._last(longest) > _LEAST_REST[type(longest)]):
+            return longest
+        return None
+
+    def _last(self, one: Affair | Matter) -> int:
+        return self.used.get(one, -_REST)
 
     def _start(self, source: Affair | Matter, day: int) -> RunningScene:
         random = self._random
@@ -130,6 +159,18 @@ def _referring(tells: Sequence[str]) -> Iterator[str]:
             text = text.replace(f"{{{slot}}}", f"{{the_{slot}}}")
         known |= slots
         yield text
+
+
+def _alike(topic: str, other: str) -> bool:
+    """Whether two topics share two words, or the only one that one of them has."""
+    one, two = _words(topic), _words(other)
+    return topic == other or len(one & two) >= min(2, max(1, min(len(one), len(two))))
+
+
+@cache
+def _words(topic: str) -> set[str]:
+    """The words that tell what a topic is about."""
+    return set(re.findall(r"[a-z]{4,}", _SLOT.sub("", topic).lower())) - _COMMON_WORDS
 
 
 def _definite(value: str) -> str:

@@ -35,7 +35,7 @@ class FactQuestions(QuestionWording):
             category = "factual-recall" if len(chain) == 1 else "contradiction-resolution"
             if arc.end <= _EARLY * self._known.calendar.days and not arc.lasting:
                 category = "recency-bias-resistance"
-            answer = f"{self._known.the(fact)} is {fact.value}."
+            answer = f"{self._known.the(fact)} {self._is(fact)} {fact.value}."
             answered.append(self._about([fact], category, text, answer, subject))
         unanswered = [
             self._nothing(self._ask(arc, kind, random)[0], random, arc.end, arc.id)
@@ -57,7 +57,7 @@ class FactQuestions(QuestionWording):
             if kind.changes:
                 fact = chain[-1] if random.random() < 0.7 else random.choice(chain)
                 text, subject = word(self._known.arc(fact), kind)
-                answer = f"{self._known.the(fact)} is now {fact.value}."
+                answer = f"{self._known.the(fact)} {self._is(fact)} now {fact.value}."
                 category = "contradiction-resolution" if fact is not chain[0] else "factual-recall"
                 until = self._until(fact)
                 answered.append(self._about([fact], category, text, answer, subject, until=until))
@@ -197,7 +197,7 @@ class FactQuestions(QuestionWording):
             pairs = [pair for pair in combinations(facts, 2) if pair[0].day != pair[1].day]
             for pair in random.sample(pairs, min(2, len(pairs))):
                 text, subject = word(arc, *(self._known.kind(fact) for fact in pair))
-                parts = [f"{self._known.the(fact)} is {fact.value}" for fact in pair]
+                parts = [f"{self._known.the(fact)} {self._is(fact)} {fact.value}" for fact in pair]
                 answer = f"{' and '.join(parts)}."
                 answered.append(self._about(pair, "synthesis", text, answer, subject))
         unanswered = []

@@ -29,7 +29,17 @@ from mnemoscope.personas.simulate.timeline import LogSentence
 
 _FRESH = 12
 """Days within which a sentence of a scene is not used again, if another wording can be found."""
-_TRIES = 6
+_CLOSE = 3
+"""Days within which a scene of anything but a fact does not return, and no sentence beside one."""
+_FRAME_RESTS = 2
+"""Days after which a frame may tell of another matter."""
+_WORDS_OF_A_LINE = 9
+_MOST_LINES = 10
+"""Most small things of a day that has little else."""
+_TRIES = 8
+_NAMES = re.compile(r"\b[A-Z]\w+(?: [A-Z]\w+)?")
+_DENSE = 1500
+"""Words of a working day from which affairs may return sooner than is pleasant to read."""
 _SPREAD = (0.8, 1.25)
 """The shortest and longest working day, relative to the words asked for."""
 _DAY_OFF = 0.22
@@ -42,6 +52,11 @@ _LOOKS_BACK = 3
 """Most ended arcs that a day of 1,000 words mentions."""
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
 _SPEAKER = re.compile(r"^> [^:\n]+: ", re.MULTILINE)
+_SENTENCE_END = re.compile(r'(?<=[.!?]) +(?=[A-Z"])|(?<=[.!?]") +(?=[A-Z])')
+_AWAY = re.compile(
+    r"\b(sick|travell?ing|vacation|holiday|garden|gardening|spring)\b|went home early"
+)
+"""Small things that only hold in some seasons, or of people who may come up elsewhere that day."""
 _SENTENCE = re.compile(r'(?<=[.!?"]) +|\n+')
 
 
@@ -72,15 +87,21 @@ class SceneLogs:
         self._open = [one.id for one in sessions if not one.isolated and one.id != "principal"]
         self._texts: dict[Texts, ShuffledCycle[str]] = {}
         self._cast = {id: ShuffledCycle(names, random) for id, names in self._people.items()}
-        self._running = RunningScenes(book, self._people, self._open, random)
+        self._running = RunningScenes(
+            book, self._people, self._open, random, repeats=density > _DENSE
+        )
         self._first_names = _first_names(story, book)
         self._seen: dict[str, int] = {}
+        """Sentences and templates to the last day of each."""
         self._lines = RepetitionFilter()
-        self._routine = ShuffledCycle(story.routine, random)
-        self._quiet = ShuffledCycle((*story.quiet, *PHRASES.days_off), random)
+        self._routine = ShuffledCycle(_anytime(story.routine), random)
+        self._quiet = ShuffledCycle(_anytime((*story.quiet, *PHRASES.days_off)), random)
         self._facts: dict[int, list[LogSentence]] = defaultdict(list)
         for stated in record.sentences:
             self._facts[stated.day].append(stated)
+        self._values: dict[int, list[str]] = defaultdict(list)
+        for fact in record.facts:
+            self._values[fact.day].append(fact.value.lower())
         self._shared: dict[str, list[str]] = defaultdict(list)
         """Who must not be a bystander where a team or the value of a preference is named."""
         for fact in record.facts:
@@ -117,32 +138,39 @@ class SceneLogs:
     def _working_day(self, day: int, pages: dict[str, list[str]]) -> None:
         random = self._random
         target = self._words * random.uniform(*_SPREAD)
+        quiet: list[PlannedArc] = []
         for arc in self._arcs:
-            if arc.start <= day <= arc.end:
-                self._arc(arc, day, pages[arc.session.id])
+            if arc.start <= day <= arc.end and not self._arc(arc, day, pages[arc.session.id]):
+                quiet.append(arc)
         for stated in self._facts[day]:
             if not stated.arc:
                 pages[stated.session].append(self._aside(stated, day))
         for arc in self._later[day][: max(1, round(_LOOKS_BACK * self._words / 1000))]:
-            pages["principal"].append(self._looking_back(arc, day))
-        pages["principal"].append(self._small_things(day))
-        size = sum(map(count_words, pages.values()))
+            if text := self._looking_back(arc, day):
+                pages["principal"].append(text)
+        size = sum(map(count_words, pages.values())) + 5 * _WORDS_OF_A_LINE
         seen: list[RunningScene] = []
-        while size < target:
-            scene = self._running.next(day, seen)
+        while size < target and (scene := self._running.next(day, seen)):
             seen.append(scene)
-            text = self._scene(scene, day)
-            pages[scene.session].append(text)
-            size += count_words([text])
+            if text := self._scene(scene, day):
+                pages[scene.session].append(text)
+                size += count_words([text])
+        while size < target and quiet:
+            arc = quiet.pop(0)
+            sections = pages[arc.session.id]
+            if self._arc(arc, day, sections, rests=0):
+                size += count_words(sections[-1:])
+        missing = 5 + max(0.0, target - size) / _WORDS_OF_A_LINE
+        pages["principal"].append(self._small_things(day, min(_MOST_LINES, round(missing))))
         for sections in pages.values():
             random.shuffle(sections)
 
-    def _arc(self, arc: PlannedArc, day: int, sections: list[str]) -> None:
+    def _arc(self, arc: PlannedArc, day: int, sections: list[str], rests: float = _RESTS) -> bool:
         """Add the section of an arc, if the day has one."""
         stated = [one for one in self._facts[day] if one.arc == arc.id]
         first, last = day == first_day(arc), bool(arc.workdays) and day == arc.workdays[-1]
-        if not stated and not first and not last and self._random.random() < _RESTS:
-            return
+        if not stated and not first and not last and self._random.random() < rests:
+            return False
         session = arc.session.id
         involved = self._holders(arc)
         slots = self._slots(session, day, avoid=[*(one.text for one in stated), *involved])
@@ -165,8 +193,11 @@ class SceneLogs:
             blocks.append(self._going(arc, day, slots))
         if last:
             blocks.append(self._text(arc.template.closes, day, slots))
+        if not any(blocks):
+            return False
         text = self._short_names("\n\n".join(filter(None, blocks)), involved)
         sections.append(_section(self._text(SCENES.titles[title], day, slots), [text]))
+        return True
 
     def _statement(
         self, one: LogSentence, day: int, slots: Mapping[str, str], described: bool
@@ -176,7 +207,7 @@ class SceneLogs:
         if one.reason:
             because = self._book.frame("because")
             lead = self._text(because, day, {**slots, "reason": one.reason}) + " "
-        text = write(one.text, self._random, slots)
+        text = self._fresh(one.text, day, slots)
         if described:
             explained = with_meaning(text, slots["name"], slots["about"])
             text = explained or f"{self._text(SCENES.abouts, day, slots)} {text}"
@@ -190,13 +221,14 @@ class SceneLogs:
         texts = (*self._book.goings.get(arc.type, ()), *(t for one in told for t in one.near))
         if not texts:
             return self._line(arc.template.goes_on, day, slots, arc.id)
-        return self._text(texts, day, slots)
+        return self._rare(texts, day, slots)
 
     def _looking_back(self, arc: PlannedArc, day: int) -> str:
         slots = self._slots("principal", day, self._holders(arc))
         slots["name"] = arc.name
+        text = self._rare(self._book.frame("back"), day, slots)
         title = self._text(SCENES.titles["back"], day, slots)
-        return _section(title, [self._text(self._book.frame("back"), day, slots)])
+        return _section(title, [text]) if text else ""
 
     def _aside(self, stated: LogSentence, day: int) -> str:
         same = [
@@ -205,11 +237,11 @@ class SceneLogs:
         slots = self._slots(stated.session, day, avoid=[stated.text, *same])
         kind = "causes" if stated.manner == "event" else "people"
         title = self._text(SCENES.titles[kind], day, slots)
-        return _section(title, [write(stated.text, self._random, slots)])
+        return _section(title, [self._fresh(stated.text, day, slots)])
 
-    def _small_things(self, day: int) -> str:
-        count = self._random.randint(4, 6)
-        lines = [self._filler(self._routine, day) for _ in range(count)]
+    def _small_things(self, day: int, most: int) -> str:
+        count = max(self._random.randint(4, 6), most)
+        lines = dict.fromkeys(self._filler(self._routine, day) for _ in range(count))
         title = self._text(SCENES.titles["routine"], day, {})
         return _section(title, ["\n".join(f"- {line}" for line in lines if line)])
 
@@ -230,13 +262,18 @@ class SceneLogs:
             topics.append(matter.topic)
             slots = self._named(person, person) | matter._asdict() | self._times(day)
             texts = _WEEKENDS_OPEN if is_open else _WEEKENDS_CLOSED
-            text = self._short_names(self._text(texts, day, slots))
+            text = self._short_names(self._rare(texts, day, slots))
+            if not text:
+                continue
             sections.append(_section(write(matter.topic, self._random, {}), [text]))
 
     def _scene(self, scene: RunningScene, day: int) -> str:
-        """The next stage of an affair or a matter."""
+        """The next stage of an affair or a matter; empty if its words were used lately."""
         slots = {**self._named(*scene.people), **self._times(day), **scene.slots}
-        text = self._text(self._running.tell(scene, day), day, slots)
+        rest = 0 if self._words > _DENSE else _FRAME_RESTS
+        if not self._unused(scene.stages[0], day, rest):
+            return ""
+        text = self._rare(self._running.tell(scene, day), day, slots, rest)
         return _section(write(scene.title, self._random, {}), [self._short_names(text)])
 
     def _holders(self, arc: PlannedArc) -> list[str]:
@@ -286,6 +323,46 @@ class SceneLogs:
             self._texts[texts] = ShuffledCycle(texts, self._random)
         return self._texts[texts]
 
+    def _unused(self, texts: Texts, day: int, days: int = _CLOSE) -> Texts:
+        """The texts that have not been used for some days."""
+        return tuple(one for one in texts if day - self._seen.get(one, -_FRESH) >= days)
+
+    def _rare(self, texts: Texts, day: int, slots: Mapping[str, str], days: int = _CLOSE) -> str:
+        """One of the texts that have not been used for some days; empty if there is none."""
+        unused = self._unused(texts, day, days)
+        if not unused:
+            return ""
+        longest = max(day - self._seen.get(one, -_FRESH) for one in unused)
+        old = [one for one in unused if day - self._seen.get(one, -_FRESH) >= min(longest, _FRESH)]
+        template = self._random.choice(old)
+        self._seen[template] = day
+        return self._fresh(template, day, slots)
+
+    def _fresh(self, template: str, day: int, slots: Mapping[str, str]) -> str:
+        """The text without closing sentences that a neighbouring day has and that state nothing."""
+        texts = [write(template, self._random, slots) for _ in range(_TRIES)]
+        text = min(texts, key=lambda one: sum(self._stale(said, day) for said in _said(one)))
+        paragraphs = []
+        for paragraph in text.split("\n\n"):
+            said = [paragraph] if paragraph.startswith(">") else _SENTENCE_END.split(paragraph)
+            while len(said) > 1 and self._stale(said[-1], day):
+                if any(value in said[-1].lower() for value in self._values[day]):
+                    break
+                said.pop()
+            paragraphs.append(" ".join(said))
+        text = "\n\n".join(paragraphs)
+        self._note(text, day)
+        return text
+
+    def _stale(self, sentence: str, day: int) -> bool:
+        """Whether a neighbouring day has the sentence, with whichever names."""
+        return day - self._seen.get(_NAMES.sub("N", sentence), -_FRESH) < _CLOSE
+
+    def _note(self, text: str, day: int) -> None:
+        for one in _said(text):
+            if one.count(" ") > 2:
+                self._seen[one] = self._seen[_NAMES.sub("N", one)] = day
+
     def _text(self, texts: Texts, day: int, slots: Mapping[str, str]) -> str:
         """One of the texts with fresh sentences, as far as a few tries find them."""
         cycle = self._cycle(texts)
@@ -297,10 +374,12 @@ class SceneLogs:
                 best, repeats = text, stale
             if not stale:
                 break
-        for one in _said(best):
-            if one.count(" ") > 2:
-                self._seen[one] = day
+        self._note(best, day)
         return best
+
+
+def _anytime(lines: Sequence[str]) -> Texts:
+    return tuple(line for line in lines if not _AWAY.search(line))
 
 
 def _first_names(story: Story, book: SceneBook) -> dict[str, str]:
