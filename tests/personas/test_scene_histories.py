@@ -232,6 +232,7 @@ def test_an_affair_varies_and_later_speaks_of_the_particular_it_named() -> None:
     )
     scenes = RunningScenes(book, {"principal": ["Ann Ash", "Bo Birch"]}, [], Random(1))
     scene = scenes.next(1, [])
+    assert scene is not None
 
     told = [write(scenes.tell(scene, day)[0], Random(1), scene.slots) for day in (1, 3)]
     assert told == ["From a bank.", "Again the bank."]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from random import Random
 
 from mnemoscope.personas.simulate.grammar import put
@@ -73,7 +73,9 @@ class RunningScenes:
 
     def next(self, day: int, seen: Sequence[RunningScene]) -> RunningScene | None:
         """What has waited longest, or something new; None if all of it was there lately."""
-        waiting = sorted((one for one in self._running if one not in seen), key=lambda one: one.due)
+        shown = set(map(id, seen))
+        waiting = [one for one in self._running if id(one) not in shown]
+        waiting.sort(key=lambda one: one.due)
         if waiting and waiting[0].due <= day:
             return waiting[0]
         near = [one.topic for one in (*self._running, *seen)]
@@ -85,7 +87,7 @@ class RunningScenes:
             pools.reverse()
         for pool in pools:
             most = max(1, len(pool) // _DAYS_OF_ALL)
-            new = sum(one.source in pool and one.begun == day for one in seen)
+            new = sum(one.begun == day and one.source in pool for one in seen)
             if new >= most and not self._repeats:
                 continue
             free = [one for one in pool if not any(map(partial(_alike, one.topic), near))]
@@ -161,6 +163,7 @@ def _referring(tells: Sequence[str]) -> Iterator[str]:
         yield text
 
 
+@lru_cache(1 << 16)
 def _alike(topic: str, other: str) -> bool:
     """Whether two topics share two words, or the only one that one of them has."""
     one, two = _words(topic), _words(other)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from mnemoscope.personas.simulate.arc_plan import PlannedArc
 from mnemoscope.personas.simulate.calendar import WorkCalendar, long_date
@@ -356,12 +357,12 @@ class SceneLogs:
 
     def _stale(self, sentence: str, day: int) -> bool:
         """Whether a neighbouring day has the sentence, with whichever names."""
-        return day - self._seen.get(_NAMES.sub("N", sentence), -_FRESH) < _CLOSE
+        return day - self._seen.get(_nameless(sentence), -_FRESH) < _CLOSE
 
     def _note(self, text: str, day: int) -> None:
         for one in _said(text):
             if one.count(" ") > 2:
-                self._seen[one] = self._seen[_NAMES.sub("N", one)] = day
+                self._seen[one] = self._seen[_nameless(one)] = day
 
     def _text(self, texts: Texts, day: int, slots: Mapping[str, str]) -> str:
         """One of the texts with fresh sentences, as far as a few tries find them."""
@@ -424,6 +425,11 @@ def with_meaning(text: str, name: str, about: str) -> str:
 def _said(text: str) -> list[str]:
     """The sentences of a text, whoever says them."""
     return _SENTENCE.split(_SPEAKER.sub("", text))
+
+
+@lru_cache(1 << 16)
+def _nameless(sentence: str) -> str:
+    return _NAMES.sub("N", sentence)
 
 
 def _section(title: str, blocks: Sequence[str]) -> str:
