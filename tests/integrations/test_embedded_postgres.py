@@ -31,8 +31,10 @@ mktemp -d
 if [ -n "$sockets" ]; then mktemp "$sockets/.s.PGSQL.XXXXXX"; fi
 mkdir "$data"
 cd "$data"
-env --default-signal=INT sh -c 'trap "kill \$!; rm postmaster.pid" INT; sleep 60 & wait' &
-echo $! >postmaster.pid
+# As with pg0, the server can be stopped when the start is over.
+server='trap "kill \$!; rm postmaster.pid" INT; sleep 60 & echo $$ >postmaster.pid; wait'
+env --default-signal=INT sh -c "$server" &
+until test -s postmaster.pid; do sleep 0.01; done
 """
 _WORKER = """
 from memory_adapters.postgres_server import EmbeddedPostgres
